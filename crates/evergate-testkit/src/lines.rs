@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::sync::mpsc;
 
 use crate::Server;
-use crate::fault::Incoming;
+use crate::fault::{ArmedFault, Incoming, SessionLoss};
 use crate::jsonrpc::{Message, Outcome, Request, unbound_error};
 use crate::one_stream;
 use crate::server::Exchange;
@@ -111,23 +111,25 @@ impl<'a> Connection<'a> {
         if request.method == "initialize" {
             return self.receive_initialize(request, fault);
         }
-        let Some(session) = &self.session else {
-            if request.method == "ping" {
-                return self.say(Outcome::Result("{}".into()).encode(&request.id));
-            }
-            let error = Outcome::error(-32000, "Bad Request: Server not initialized");
-            return self.say(error.encode(&request.id));
+        let refused = match &self.session {
+            Some(session) => self.server.find_session(&session.id).err(),
+            None if request.method == "ping" => None,
+            None => Some(SessionLoss::BadRequest400NotInitialized),
         };
-        if let Err(shape) = self.server.find_session(&session.id) {
+        if let Some(shape) = refused {
             let (code, message) = shape.as_error();
             return self.say(Outcome::error(code, message).encode(&request.id));
         }
+        // A ping may come before the session; one that nobody can find serves as well.
+        let session = self.session.clone();
+        let session =
+            session.unwrap_or_else(|| Arc::new(Session::new(String::new(), self.home, None)));
         let sink = Sink::Outbox(self.outbox.clone());
-        let exchange = Exchange::begin(self.server, session, sink, request);
+        let exchange = Exchange::begin(self.server, &session, sink, request);
         self.tasks.spawn(one_stream::answer(exchange, fault));
     }
 
-    fn receive_initialize(&mut self, request: Request, fault: Option<crate::fault::ArmedFault>) {
+    fn receive_initialize(&mut self, request: Request, fault: Option<ArmedFault>) {
         let server = self.server.clone();
         server.forget(|session| session.home == self.home);
         let session = server.open_session(self.home, Some(self.outbox.clone()));
