@@ -19,6 +19,10 @@ pub(crate) use rule::{ArmedFault, Incoming, Rule};
 /// Each fault says what it does on streamable HTTP. On line transports (memory, stdio) and on the
 /// 2024-11-05 SSE transport, whose answers share one stream, "the connection" is that stream.
 /// What has no meaning there is marked *HTTP only* and answered normally.
+///
+/// On the verb `GET` ([`FaultRule::on`]) the same words apply to the listening stream: it is
+/// refused, cut after its first bytes, closed with `retry:`, or stays open and says nothing
+/// ([`Fault::HangMidStream`]). A batch of requests is hit only by faults that execute nothing.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Fault {

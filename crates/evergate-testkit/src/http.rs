@@ -205,6 +205,7 @@ impl Drop for HttpServer {
         if let Life::Up(tasks) = &*lock(&self.life) {
             tasks.stop();
         }
+        self.server.forget(|session| session.home == self.home);
     }
 }
 

@@ -20,16 +20,9 @@ pub(crate) async fn answer(exchange: Exchange, fault: Option<ArmedFault>) {
         let params = json!({ "level": "info", "data": "working on it" });
         sink.send(notification("notifications/message", &params));
     }
-    let answer = if let Some(Fault::LateAnswer(delay)) = fault {
-        let answer = exchange.run_uncancelled().await;
-        exchange.cancelled().await;
-        tokio::time::sleep(*delay).await;
-        answer
-    } else {
-        let Some(answer) = exchange.run().await else { return };
-        answer
-    };
-    send(sink, request, fault, answer).await;
+    if let Some(answer) = exchange.run_under(fault).await {
+        send(sink, request, fault, answer);
+    }
 }
 
 /// Answers `initialize`, as far as the fault allows.
@@ -43,7 +36,10 @@ pub(crate) async fn answer_initialize(
     let fault = fault.as_ref().map(|armed| &*armed.fault);
     if !refuse(sink, request, fault) {
         let answer = server.handshake(session, request);
-        send(sink, request, fault, answer).await;
+        if let Some(Fault::DelayAnswer(delay)) = fault {
+            tokio::time::sleep(*delay).await;
+        }
+        send(sink, request, fault, answer);
     }
 }
 
@@ -67,14 +63,13 @@ fn refuse(sink: &Sink, request: &Request, fault: Option<&Fault>) -> bool {
     true
 }
 
-async fn send(sink: &Sink, request: &Request, fault: Option<&Fault>, answer: String) {
+fn send(sink: &Sink, request: &Request, fault: Option<&Fault>, answer: String) {
     match fault {
         Some(Fault::HangMidStream) => return,
         Some(Fault::ExecuteThenCut | Fault::CutMidStream { .. }) => {
             return sink.act(Outgoing::Cut);
         }
         Some(Fault::CloseAfterBytes(bytes)) => sink.act(Outgoing::CloseAfter(*bytes)),
-        Some(Fault::DelayAnswer(delay)) => tokio::time::sleep(*delay).await,
         _ => {}
     }
     sink.answer_in_pieces(pieces(fault, request, answer));

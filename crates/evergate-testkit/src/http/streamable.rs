@@ -52,7 +52,7 @@ pub(crate) async fn post(context: Context, head: &Parts, posted: Posted) -> Repl
         Some(Message::Request(request)) => answer_request(&context, &session, request, fault).await,
         Some(message) => {
             take_silently(&context, &session, message);
-            replies::empty(StatusCode::ACCEPTED)
+            streamable_faults::accept(&context, fault.as_ref()).await
         }
         None => replies::empty(StatusCode::BAD_REQUEST),
     }
@@ -76,6 +76,9 @@ pub(crate) async fn get(context: Context, head: &Parts) -> Reply {
         Err(reply) => return *reply,
     };
     let Some(last_event_id) = header(&head.headers, "last-event-id") else {
+        if let Some(armed) = fault {
+            return streamable_faults::listen(&context, &session, &armed.fault).await;
+        }
         let (_, incoming) = session.open_stream(true);
         return replies::events(&context, incoming, true);
     };

@@ -4,6 +4,7 @@ use std::future::pending;
 use std::sync::Arc;
 
 use http::StatusCode;
+use tokio::sync::mpsc;
 
 use crate::fault::{ArmedFault, Fault, pieces};
 use crate::http::AnswerStyle;
@@ -100,6 +101,57 @@ pub(crate) async fn answer_initialize(
     reply
 }
 
+/// Opens a listening stream as the fault wants.
+pub(crate) async fn listen(context: &Context, session: &Arc<Session>, fault: &Fault) -> Reply {
+    let (stream, incoming) = session.open_stream(true);
+    match fault {
+        Fault::ExecuteThenCut => {
+            context.control.cut();
+            return pending().await;
+        }
+        Fault::CutMidStream { event_id } => {
+            if *event_id {
+                session.prime(stream, None);
+            }
+            session.act(stream, Outgoing::Comment);
+            session.act(stream, Outgoing::Cut);
+        }
+        Fault::SseRetry(ms) => {
+            session.prime(stream, Some(*ms));
+            session.detach(stream);
+        }
+        Fault::HangMidStream => {
+            // What the server says goes nowhere, and neither side can tell.
+            let (silent, nothing) = mpsc::channel(1);
+            drop(silent.try_send(Outgoing::Comment));
+            context.tasks.spawn(async move {
+                let _kept = incoming;
+                silent.closed().await;
+            });
+            return replies::events(context, nothing, true);
+        }
+        Fault::CloseAfterBytes(bytes) => context.control.close_after(*bytes),
+        Fault::DelayAnswer(delay) => tokio::time::sleep(*delay).await,
+        _ => {}
+    }
+    replies::events(context, incoming, true)
+}
+
+/// Takes a notification or a response as the fault wants; it was understood already.
+pub(crate) async fn accept(context: &Context, fault: Option<&ArmedFault>) -> Reply {
+    match fault.map(|armed| &*armed.fault) {
+        Some(Fault::ExecuteThenCut | Fault::CutMidStream { .. }) => {
+            context.control.cut();
+            return pending().await;
+        }
+        Some(Fault::HangMidStream) => return pending().await,
+        Some(Fault::CloseAfterBytes(bytes)) => context.control.close_after(*bytes),
+        Some(Fault::DelayAnswer(delay)) => tokio::time::sleep(*delay).await,
+        _ => {}
+    }
+    replies::empty(StatusCode::ACCEPTED)
+}
+
 /// A stream that begins and does not end as it should.
 fn broken_stream(
     context: &Context,
@@ -129,6 +181,7 @@ fn broken_stream(
                 let answer = exchange.run().await;
                 // The cut is on its way before the answer exists for those who resume.
                 exchange.session.act(stream, Outgoing::Cut);
+                exchange.session.detach(stream);
                 finish(&exchange, stream, answer);
             }
             Fault::SseRetry(_) => {
@@ -137,15 +190,18 @@ fn broken_stream(
                 let answer = exchange.run().await;
                 finish(&exchange, stream, answer);
             }
-            _ => drop(exchange.run().await),
+            _ => {
+                drop(exchange.run().await);
+                // Whoever lets go of the session now would end the silence.
+                pending::<()>().await;
+            }
         }
     });
     replies::events(context, incoming, false)
 }
 
-/// Keeps the answer for those who resume, without the client that was let go.
+/// Gives the answer to those who resumed or will resume.
 fn finish(exchange: &Exchange, stream: StreamId, answer: Option<String>) {
-    exchange.session.detach(stream);
     if let Some(answer) = answer {
         exchange.sink.answer(answer);
     }
@@ -162,7 +218,7 @@ fn answer_on_stream(
     let sink = Sink::Stream(session.clone(), stream);
     let exchange = Exchange::begin(&context.server, session, sink, request);
     context.tasks.spawn(async move {
-        if let Some(answer) = run_with_delay(&exchange, &armed.fault).await {
+        if let Some(answer) = exchange.run_under(Some(&armed.fault)).await {
             let pieces = pieces(Some(&armed.fault), &exchange.request, answer);
             exchange.sink.answer_in_pieces(pieces);
         }
@@ -182,7 +238,7 @@ pub(crate) async fn answer_in_json(
     let exchange = Exchange::begin(&context.server, session, Sink::Nowhere, request);
     let (done, answered) = tokio::sync::oneshot::channel();
     context.tasks.spawn(async move {
-        let answer = run_with_delay(&exchange, &armed.fault).await;
+        let answer = exchange.run_under(Some(&armed.fault)).await;
         let answer = answer.map(|text| pieces(Some(&armed.fault), &exchange.request, text));
         drop(done.send(answer));
     });
@@ -199,23 +255,6 @@ pub(crate) async fn answer_in_json(
     match answer {
         Ok(Some(pieces)) => first_as_json(context, pieces),
         _ => replies::empty(StatusCode::ACCEPTED),
-    }
-}
-
-async fn run_with_delay(exchange: &Exchange, fault: &Fault) -> Option<String> {
-    match fault {
-        Fault::LateAnswer(delay) => {
-            let answer = exchange.run_uncancelled().await;
-            exchange.cancelled().await;
-            tokio::time::sleep(*delay).await;
-            Some(answer)
-        }
-        Fault::DelayAnswer(delay) => {
-            let answer = exchange.run().await;
-            tokio::time::sleep(*delay).await;
-            answer
-        }
-        _ => exchange.run().await,
     }
 }
 

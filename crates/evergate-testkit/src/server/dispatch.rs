@@ -1,9 +1,11 @@
 //! Doing what a message asks.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::fault::Fault;
 use crate::jsonrpc::{Outcome, Request};
 use crate::server::Server;
 use crate::session::{InFlight, Session, Sink};
@@ -37,14 +39,38 @@ impl Exchange {
         self.in_flight.cancelled.run_until_cancelled(self.run_uncancelled()).await
     }
 
-    /// Executes the request as if nobody could cancel it.
-    pub(crate) async fn run_uncancelled(&self) -> String {
-        let outcome = self.server.execute(&self.session, &self.sink, &self.request).await;
-        outcome.encode(&self.request.id)
+    /// The answer, as late as the fault wants it.
+    pub(crate) async fn run_under(&self, fault: Option<&Fault>) -> Option<String> {
+        match fault {
+            Some(Fault::DelayAnswer(delay)) => self.run_then_wait(*delay).await,
+            Some(Fault::LateAnswer(delay)) => Some(self.run_past_cancellation(*delay).await),
+            _ => self.run().await,
+        }
     }
 
-    pub(crate) async fn cancelled(&self) {
+    /// Executes the request and keeps the answer for a while. A cancellation still counts.
+    async fn run_then_wait(&self, delay: Duration) -> Option<String> {
+        let running = async {
+            let answer = self.run_uncancelled().await;
+            tokio::time::sleep(delay).await;
+            answer
+        };
+        self.in_flight.cancelled.run_until_cancelled(running).await
+    }
+
+    /// Executes the request, waits for its cancellation and a while longer, and then has an
+    /// answer that nobody wants.
+    async fn run_past_cancellation(&self, delay: Duration) -> String {
+        let answer = self.run_uncancelled().await;
         self.in_flight.cancelled.cancelled().await;
+        tokio::time::sleep(delay).await;
+        answer
+    }
+
+    /// Executes the request as if nobody could cancel it.
+    async fn run_uncancelled(&self) -> String {
+        let outcome = self.server.execute(&self.session, &self.sink, &self.request).await;
+        outcome.encode(&self.request.id)
     }
 }
 

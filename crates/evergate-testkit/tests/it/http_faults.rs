@@ -112,6 +112,54 @@ async fn retry_makes_the_client_poll() {
 }
 
 #[tokio::test]
+async fn a_client_that_polls_early_gets_the_answer_on_that_stream() {
+    let (server, _http, client) = start().await;
+    server.inject(Fault::SseRetry(20)).on("tools/call");
+    let closed = client.post("/mcp", &encode("tools/call", &json!({ "name": "hold" }))).await;
+    let resume = [("last-event-id", closed.event_id().unwrap())];
+    let stream = client.open("/mcp", &resume).await;
+    server.wait_for(|counters| counters.listening == 1).await;
+    server.release_held();
+    let resumed = read(stream).await;
+    assert_eq!((resumed.events().len(), resumed.end), (1, End::Complete));
+}
+
+#[tokio::test]
+async fn listening_streams_break_too() {
+    let (server, _http, client) = start().await;
+    let table = [
+        (Fault::CutMidStream { event_id: true }, "id: ", End::Cut),
+        (Fault::ExecuteThenCut, "", End::Cut),
+        (Fault::SseRetry(7), "retry: 7", End::Complete),
+        (Fault::CloseAfterBytes(5), "HTTP/", End::Cut),
+    ];
+    for (fault, part, end) in table {
+        server.inject(fault.clone()).on("GET");
+        let response = client.get(&[]).await;
+        assert!(response.body.contains(part), "{fault:?}: {}", response.body);
+        assert_eq!(response.end, end, "{fault:?}");
+    }
+    server.wait_for(|counters| counters.listening == 0).await;
+    server.inject(Fault::HangMidStream).on("GET");
+    let stream = client.open("/mcp", &[]).await;
+    server.wait_for(|counters| counters.listening == 1).await;
+    server.notify("notifications/message", json!({ "data": "unheard" }));
+    let response = read(stream).await;
+    assert_eq!((response.end, response.events().len()), (End::Silence, 0));
+}
+
+#[tokio::test]
+async fn silence_outlasts_the_session() {
+    let (server, _http, client) = start().await;
+    server.inject(Fault::HangMidStream);
+    let body = encode("ping", &json!({}));
+    let stream = client.send("POST", "/mcp", &[("accept", BOTH)], &body).await.unwrap();
+    server.wait_for(|counters| counters.faults == 1).await;
+    server.expire_sessions(SessionLoss::NotFound404);
+    assert_eq!(read(stream).await.end, End::Silence);
+}
+
+#[tokio::test]
 async fn half_close_keeps_the_other_direction() {
     let (server, _http, client) = start().await;
     server.inject(Fault::HalfClose);
