@@ -1,1 +1,22 @@
-//! placeholder
+#![doc = include_str!("../README.md")]
+
+mod catalog;
+mod fault;
+mod http;
+mod jsonrpc;
+mod lines;
+mod memory;
+mod one_stream;
+mod server;
+mod session;
+mod stdio;
+mod tasks;
+mod tools;
+pub mod wait;
+
+pub use fault::{Fault, FaultRule, SessionLoss};
+pub use http::{AnswerStyle, HttpServer, serve_http_io};
+pub use lines::serve_lines;
+pub use memory::MemoryServer;
+pub use server::{Counters, ListKind, Server};
+pub use stdio::stdio_server_path;
