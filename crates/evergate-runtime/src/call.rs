@@ -1,0 +1,396 @@
+//! A call's way: wait for a connection, send, and when no answer comes do what `retry` says.
+
+mod admission;
+mod clock;
+mod doubt;
+
+use std::borrow::Cow;
+use std::future::IntoFuture;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+use admission::Admitted;
+use clock::CallClock;
+use doubt::Settled;
+
+use crate::connection::{CallTrack, Lease, Progress};
+use crate::error::{CallError, CallFailure, SharedError};
+use crate::lifecycle::{Generation, Loss};
+use crate::observe::Notification;
+use crate::protocol::{self, RawJson, method};
+use crate::retry::{Decision, Outcome, Sent, decide};
+use crate::slot::Slot;
+use crate::transport::{Answer, SendFailure, Sign, TransportError};
+
+/// A call to one server, sent when awaited.
+#[must_use = "a call does nothing until it is awaited"]
+pub struct CallBuilder {
+    slot: Arc<Slot>,
+    request: Request,
+    timeout: Option<Duration>,
+    deadline: Option<Duration>,
+    hold: Option<Duration>,
+    cancel: Option<CancellationToken>,
+    on_progress: Option<Box<dyn Fn(Progress) + Send + Sync>>,
+    on_notification: Option<Box<dyn Fn(Notification) + Send + Sync>>,
+}
+
+enum Request {
+    Tool { name: String, arguments: RawJson },
+    Other { method: Cow<'static, str>, params: Option<RawJson> },
+}
+
+/// A call under way.
+struct Call {
+    slot: Arc<Slot>,
+    request: Request,
+    clock: CallClock,
+    cancel: Option<CancellationToken>,
+    track: Option<Arc<CallTrack>>,
+}
+
+/// How one sending ended.
+enum Attempt {
+    Answered(Answer),
+    Failed(SendFailure),
+    TimedOut { sent: bool },
+    Cancelled { sent: bool },
+}
+
+/// A pooled HTTP connection may turn out closed before anything was sent on it. More than this many in a row is not
+/// bad luck.
+const MAX_UNSENT_IN_A_ROW: u32 = 3;
+
+// === impl CallBuilder ===
+
+impl CallBuilder {
+    pub(crate) fn tool(slot: Arc<Slot>, name: String, arguments: RawJson) -> Self {
+        Self::new(slot, Request::Tool { name, arguments })
+    }
+
+    pub(crate) fn other(
+        slot: Arc<Slot>,
+        method: Cow<'static, str>,
+        params: Option<RawJson>,
+    ) -> Self {
+        Self::new(slot, Request::Other { method, params })
+    }
+
+    fn new(slot: Arc<Slot>, request: Request) -> Self {
+        Self {
+            slot,
+            request,
+            timeout: None,
+            deadline: None,
+            hold: None,
+            cancel: None,
+            on_progress: None,
+            on_notification: None,
+        }
+    }
+
+    /// How long it may take in all; progress starts it over, up to the server's `max_timeout`.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// How long it may take in all, whatever progress it makes. Unless [`Self::hold`] says otherwise, all of it may
+    /// be spent waiting for a connection.
+    pub fn deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// How much of that may be spent waiting for a connection.
+    pub fn hold(mut self, hold: Duration) -> Self {
+        self.hold = Some(hold);
+        self
+    }
+
+    /// Gives up when this token is cancelled, and tells the server.
+    pub fn cancel(mut self, token: CancellationToken) -> Self {
+        self.cancel = Some(token);
+        self
+    }
+
+    /// Asks the server for progress and passes it on. Must not block.
+    pub fn on_progress(mut self, sink: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        self.on_progress = Some(Box::new(sink));
+        self
+    }
+
+    /// Takes the notifications that arrive on the call's own stream, which otherwise go to
+    /// [`Hub::notifications`](crate::Hub::notifications). Must not block.
+    pub fn on_notification(mut self, sink: impl Fn(Notification) + Send + Sync + 'static) -> Self {
+        self.on_notification = Some(Box::new(sink));
+        self
+    }
+
+    async fn run(self) -> Result<RawJson, CallError> {
+        let slot = self.slot;
+        let _counted = slot.shared.calls.token();
+        let settings = slot.settings.clone();
+        let track = (self.on_progress.is_some() || self.on_notification.is_some())
+            .then(|| Arc::new(CallTrack::new(self.on_progress, self.on_notification)));
+        let timeout = self.deadline.or(self.timeout).unwrap_or(settings.timeout);
+        let clock = CallClock {
+            started: Instant::now(),
+            timeout,
+            max_timeout: self.deadline.unwrap_or(settings.max_timeout.max(timeout)),
+            hold: self.hold.or(self.deadline).unwrap_or(settings.hold).min(timeout),
+            track: track.clone(),
+        };
+        Call { slot, request: self.request, clock, cancel: self.cancel, track }.run().await
+    }
+}
+
+impl IntoFuture for CallBuilder {
+    type Output = Result<RawJson, CallError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.run())
+    }
+}
+
+impl std::fmt::Debug for CallBuilder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallBuilder")
+            .field("server", &self.slot.name)
+            .field("method", &self.request.method())
+            .finish_non_exhaustive()
+    }
+}
+
+// === impl Call ===
+
+impl Call {
+    async fn run(self) -> Result<RawJson, CallError> {
+        let mut waited = Duration::ZERO;
+        let mut after: Option<Generation> = None;
+        let mut resent = false;
+        let mut unsent_in_a_row = 0;
+        // What made us wait for another connection: should none come, this is what the caller must hear of.
+        let mut first: Option<(SendFailure, Generation)> = None;
+        loop {
+            let Admitted { lease, _permit } = match self.admit(after, &mut waited).await {
+                Ok(admitted) => admitted,
+                Err(failure) => return Err(self.not_admitted(failure, first)),
+            };
+            let generation = lease.generation();
+            let failure = match self.attempt(&lease).await {
+                Ok(Attempt::Answered(answer)) => {
+                    lease.note_rpc(true).await;
+                    return self.finish(answer, generation);
+                }
+                Ok(Attempt::TimedOut { sent }) => {
+                    lease.note_rpc(false).await;
+                    let after = self.clock.started.elapsed();
+                    return Err(self.ended(sent, generation, CallFailure::TimedOut { after }));
+                }
+                Ok(Attempt::Cancelled { sent }) => {
+                    return Err(self.ended(sent, generation, CallFailure::Cancelled));
+                }
+                Ok(Attempt::Failed(failure)) => failure,
+                Err(failure) => {
+                    return Err(self.error(Outcome::NotSent, Some(generation), false, failure));
+                }
+            };
+            let mut renewable = matches!(failure.sign, Sign::Lost(Loss::Session | Loss::Transport));
+            match failure.sign {
+                Sign::None => {}
+                Sign::Strike => lease.note_rpc(false).await,
+                Sign::Lost(loss) => lease.reporter().lost(loss, failure.error.clone()).await,
+                Sign::Doubtful if resent => {}
+                Sign::Doubtful => match self.settle_doubt(&lease).await {
+                    Settled::Answered(answer, candidate) => return self.finish(answer, candidate),
+                    Settled::Lost => renewable = true,
+                    Settled::NotLost => {}
+                },
+            }
+            let decision = decide(Sent {
+                outcome: failure.outcome,
+                method: self.request.method(),
+                harmless: self.is_harmless(),
+                replay: self.slot.settings.replay_for(self.request.tool()),
+                resent,
+                renewable,
+            });
+            if decision == Decision::GiveUp {
+                return Err(self.gave_up(failure, generation, renewable));
+            }
+            let still_usable = matches!(failure.sign, Sign::None | Sign::Strike);
+            if failure.outcome == Outcome::NotSent {
+                unsent_in_a_row += 1;
+                if still_usable && unsent_in_a_row > MAX_UNSENT_IN_A_ROW {
+                    lease.reporter().lost(Loss::Transport, failure.error.clone()).await;
+                    after = Some(generation);
+                }
+            } else {
+                resent = true;
+            }
+            if !still_usable {
+                after = Some(generation);
+            }
+            tracing::debug!(
+                server = %self.slot.name, %generation, method = self.request.method(),
+                outcome = %failure.outcome, "sending again"
+            );
+            if failure.outcome != Outcome::NotSent {
+                first = Some((failure, generation));
+            }
+        }
+    }
+
+    /// Sends once and waits for whatever comes first.
+    async fn attempt(&self, lease: &Lease) -> Result<Attempt, CallFailure> {
+        let watch = lease.watch(self.track.clone());
+        let message = self.message(watch.id())?;
+        let sending = lease.send(message, &watch);
+        tokio::pin!(sending);
+        loop {
+            let expires = self.clock.expires_at();
+            tokio::select! {
+                biased;
+                result = &mut sending => {
+                    return Ok(match result {
+                        Ok(answer) => Attempt::Answered(answer),
+                        Err(failure) => Attempt::Failed(failure),
+                    });
+                }
+                () = self.cancelled() => return Ok(Attempt::Cancelled { sent: watch.is_sent() }),
+                () = sleep_until(expires) => {
+                    // Progress may have come since the timer was set.
+                    if self.clock.expires_at() <= Instant::now() {
+                        return Ok(Attempt::TimedOut { sent: watch.is_sent() });
+                    }
+                }
+            }
+        }
+    }
+
+    async fn cancelled(&self) {
+        match &self.cancel {
+            Some(cancel) => cancel.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    fn message(&self, id: u64) -> Result<Bytes, CallFailure> {
+        let wants_progress = self.track.as_ref().is_some_and(|track| track.on_progress.is_some());
+        match &self.request {
+            Request::Tool { name, arguments } => {
+                Ok(protocol::tool_call(id, name, arguments, wants_progress))
+            }
+            Request::Other { method, params } => {
+                let params = params.as_ref().map(RawJson::as_bytes);
+                if wants_progress {
+                    let params = protocol::with_progress_token(params, id)
+                        .map_err(|_| CallFailure::InvalidParams)?;
+                    Ok(protocol::request(id, method, Some(&params)))
+                } else {
+                    Ok(protocol::request(id, method, params))
+                }
+            }
+        }
+    }
+
+    /// Whether the server says that calling this tool twice does no harm.
+    fn is_harmless(&self) -> bool {
+        let catalog = self.slot.shared.catalog.snapshot();
+        let server = catalog.server(&self.slot.name);
+        let tool = self.request.tool().zip(server).and_then(|(tool, server)| server.tool(tool));
+        tool.is_some_and(|tool| tool.harmless)
+    }
+
+    fn finish(&self, answer: Answer, generation: Generation) -> Result<RawJson, CallError> {
+        answer.map_err(|error| {
+            self.error(Outcome::Answered, Some(generation), false, CallFailure::Rpc(error))
+        })
+    }
+
+    fn gave_up(&self, failure: SendFailure, generation: Generation, renewable: bool) -> CallError {
+        let SendFailure { outcome, error, answer, sign } = failure;
+        if let Some(answer) = answer
+            && !renewable
+        {
+            // It was an answer after all.
+            let failure = CallFailure::Rpc(answer);
+            return self.error(Outcome::Answered, Some(generation), false, failure);
+        }
+        let overloaded = matches!(error, TransportError::Status { status: 429, .. });
+        let retryable = match outcome {
+            Outcome::Rejected => renewable || overloaded,
+            Outcome::Unknown => self.is_harmless(),
+            Outcome::NotSent => true,
+            Outcome::Answered => false,
+        } && sign != Sign::Lost(Loss::Auth);
+        let failure = CallFailure::Transport(SharedError::new(error));
+        self.error(outcome, Some(generation), retryable, failure)
+    }
+
+    /// No connection came. If one was wanted because of an earlier failure, that failure is the news.
+    fn not_admitted(
+        &self,
+        failure: CallFailure,
+        first: Option<(SendFailure, Generation)>,
+    ) -> CallError {
+        let permanent = matches!(
+            failure,
+            CallFailure::Disabled
+                | CallFailure::PermanentlyFailed { .. }
+                | CallFailure::ShuttingDown
+        );
+        let Some((first, generation)) = first else {
+            let retryable = !permanent && !matches!(failure, CallFailure::Cancelled);
+            return self.error(Outcome::NotSent, None, retryable, failure);
+        };
+        let original = match first.answer {
+            Some(answer) => SharedError::new(answer),
+            None => SharedError::new(first.error),
+        };
+        let renewal = SharedError::new(failure);
+        let retryable = first.outcome == Outcome::Rejected && !permanent;
+        let failure = CallFailure::NotRenewed { renewal, original };
+        self.error(first.outcome, Some(generation), retryable, failure)
+    }
+
+    fn ended(&self, sent: bool, generation: Generation, failure: CallFailure) -> CallError {
+        let outcome = if sent { Outcome::Unknown } else { Outcome::NotSent };
+        self.error(outcome, Some(generation), !sent, failure)
+    }
+
+    fn error(
+        &self,
+        outcome: Outcome,
+        generation: Option<Generation>,
+        retryable: bool,
+        source: CallFailure,
+    ) -> CallError {
+        CallError { server: self.slot.name.clone(), outcome, generation, retryable, source }
+    }
+}
+
+// === impl Request ===
+
+impl Request {
+    fn method(&self) -> &str {
+        match self {
+            Self::Tool { .. } => method::TOOLS_CALL,
+            Self::Other { method, .. } => method,
+        }
+    }
+
+    fn tool(&self) -> Option<&str> {
+        match self {
+            Self::Tool { name, .. } => Some(name),
+            Self::Other { .. } => None,
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Waiting for a connection: as long as it makes sense, and no longer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, sleep_until};
+
+use super::Call;
+use crate::connection::{Connection, Lease};
+use crate::error::CallFailure;
+use crate::lifecycle::{Generation, StateKind};
+use crate::slot::Published;
+
+/// The right to send one request on one connection.
+pub(super) struct Admitted {
+    pub(super) lease: Lease,
+    pub(super) _permit: OwnedSemaphorePermit,
+}
+
+/// Counts a waiting call for as long as it waits.
+struct Held<'a>(&'a AtomicUsize);
+
+/// What the published state means for a call.
+enum View {
+    Ready(Arc<Connection>),
+    Wait,
+    Hopeless(CallFailure),
+}
+
+// === impl Call ===
+
+impl Call {
+    /// A connection newer than `after`. `waited` adds up over the waits of one call.
+    pub(super) async fn admit(
+        &self,
+        after: Option<Generation>,
+        waited: &mut Duration,
+    ) -> Result<Admitted, CallFailure> {
+        let started = Instant::now();
+        let until =
+            (started + self.clock.hold.saturating_sub(*waited)).min(self.clock.expires_at());
+        let result = self.admit_until(after, until).await;
+        *waited += started.elapsed();
+        result
+    }
+
+    async fn admit_until(
+        &self,
+        after: Option<Generation>,
+        until: Instant,
+    ) -> Result<Admitted, CallFailure> {
+        let slot = &self.slot;
+        if slot.shared.closing.is_cancelled() {
+            return Err(CallFailure::ShuttingDown);
+        }
+        // The usual case: connected, and not too busy.
+        let now = view(&slot.published.borrow(), after, until, self.clock.started.elapsed());
+        if let View::Ready(connection) = now
+            && let Ok(permit) = slot.permits.clone().try_acquire_owned()
+        {
+            return Ok(Admitted { lease: connection.lease(), _permit: permit });
+        }
+        let _held = Held::new(&slot.held, slot.settings.max_held)?;
+        let mut permit: Option<OwnedSemaphorePermit> = None;
+        let mut published = slot.published.subscribe();
+        loop {
+            let now =
+                view(&published.borrow_and_update(), after, until, self.clock.started.elapsed());
+            match now {
+                View::Hopeless(failure) => return Err(failure),
+                View::Ready(connection) => {
+                    if let Some(permit) = permit.take() {
+                        return Ok(Admitted { lease: connection.lease(), _permit: permit });
+                    }
+                }
+                View::Wait => {
+                    if published.borrow().status.state == StateKind::Disconnected {
+                        slot.commands.demand();
+                    }
+                }
+            }
+            // With a permit in hand we wait for the connection; without, for either.
+            tokio::select! {
+                acquired = slot.permits.clone().acquire_owned(), if permit.is_none() => {
+                    permit = acquired.ok();
+                }
+                changed = published.changed() => {
+                    if changed.is_err() {
+                        return Err(CallFailure::ShuttingDown);
+                    }
+                }
+                () = self.cancelled() => return Err(CallFailure::Cancelled),
+                () = slot.shared.closing.cancelled() => return Err(CallFailure::ShuttingDown),
+                () = sleep_until(until) => {
+                    let now = published.borrow().clone();
+                    return Err(not_connected(&now, self.clock.started.elapsed()));
+                }
+            }
+        }
+    }
+}
+
+fn view(
+    published: &Published,
+    after: Option<Generation>,
+    until: Instant,
+    waited: Duration,
+) -> View {
+    if let Some(connection) = &published.connection
+        && after.is_none_or(|after| connection.generation() > after)
+    {
+        return View::Ready(connection.clone());
+    }
+    let status = &published.status;
+    match status.state {
+        StateKind::Disabled | StateKind::Disabling => View::Hopeless(CallFailure::Disabled),
+        StateKind::PermanentlyFailed => View::Hopeless(CallFailure::PermanentlyFailed {
+            reason: status.reason,
+            last_error: status.last_failure.clone(),
+        }),
+        // Nothing can happen before this call's time is up: say so now rather than then.
+        StateKind::Disconnected if status.earliest_attempt_at.is_some_and(|at| at > until) => {
+            View::Hopeless(not_connected(published, waited))
+        }
+        StateKind::Connecting
+        | StateKind::Connected
+        | StateKind::Reconnecting
+        | StateKind::Disconnected => View::Wait,
+    }
+}
+
+fn not_connected(published: &Published, waited: Duration) -> CallFailure {
+    let status = &published.status;
+    CallFailure::NotConnected {
+        state: status.state,
+        reason: status.reason,
+        waited,
+        next_retry: status.next_retry_at.map(|at| at.saturating_duration_since(Instant::now())),
+        last_error: status.last_failure.clone(),
+    }
+}
+
+// === impl Held ===
+
+impl<'a> Held<'a> {
+    fn new(held: &'a AtomicUsize, limit: usize) -> Result<Self, CallFailure> {
+        let counted = Self(held);
+        if held.fetch_add(1, Ordering::Relaxed) >= limit {
+            return Err(CallFailure::TooManyHeld { limit });
+        }
+        Ok(counted)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

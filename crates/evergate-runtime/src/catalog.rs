@@ -1,0 +1,114 @@
+//! What the servers offer: the last good lists, published apart from whether anybody is connected.
+//!
+//! A snapshot is immutable and shared. Its version changes only when its content does, so that a reader can keep what
+//! it derived from one for as long as the version stays.
+
+mod list;
+mod refresh;
+mod store;
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use serde::Deserialize;
+
+pub(crate) use refresh::keep_fresh;
+pub(crate) use store::CatalogStore;
+
+use crate::lifecycle::Generation;
+use crate::protocol::RawJson;
+
+/// What all servers offer.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Catalog {
+    /// Counts content changes.
+    pub version: u64,
+    /// By server name; servers that were never listed, or are switched off, are absent.
+    pub servers: IndexMap<Arc<str>, Arc<ServerCatalog>>,
+}
+
+/// What one server offered when it was last listed in full.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ServerCatalog {
+    /// The connection it was listed on.
+    pub generation: Generation,
+    /// A digest of everything below: equal digests mean equal content.
+    pub digest: String,
+    /// Its tools.
+    pub tools: Vec<Item>,
+    /// Its prompts.
+    pub prompts: Vec<Item>,
+    /// Its resources.
+    pub resources: Vec<Item>,
+    /// Its resource templates.
+    pub resource_templates: Vec<Item>,
+    /// What it said it can do.
+    pub capabilities: RawJson,
+    /// Who it said it is.
+    pub server_info: RawJson,
+    /// How it wants to be used.
+    pub instructions: Option<String>,
+}
+
+/// One tool, prompt, resource or template.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Item {
+    /// The name of a tool or prompt, the URI of a resource, the URI template of a template.
+    pub key: String,
+    /// Annotated read-only or idempotent: sending a call of it twice does no harm.
+    pub harmless: bool,
+    /// The whole object as the server wrote it.
+    pub raw: RawJson,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ItemFields {
+    name: Option<String>,
+    uri: Option<String>,
+    uri_template: Option<String>,
+    #[serde(default)]
+    annotations: Option<Hints>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Hints {
+    read_only_hint: Option<bool>,
+    idempotent_hint: Option<bool>,
+}
+
+// === impl Catalog ===
+
+impl Catalog {
+    /// What one server offers.
+    pub fn server(&self, name: &str) -> Option<&Arc<ServerCatalog>> {
+        self.servers.get(name)
+    }
+}
+
+// === impl ServerCatalog ===
+
+impl ServerCatalog {
+    /// One of its tools.
+    pub fn tool(&self, name: &str) -> Option<&Item> {
+        self.tools.iter().find(|tool| tool.key == name)
+    }
+}
+
+// === impl Item ===
+
+impl Item {
+    /// Reads the few fields the runtime needs; `None` for an object without a name of any kind.
+    fn read(raw: RawJson) -> Option<Self> {
+        let fields: ItemFields = raw.parse().ok()?;
+        let hints = fields.annotations.unwrap_or_default();
+        // Templates and resources have names too, but are addressed by URI.
+        let key = fields.uri_template.or(fields.uri).or(fields.name)?;
+        let harmless = hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true);
+        Some(Self { key, harmless, raw })
+    }
+}

@@ -1,0 +1,249 @@
+//! One live, handshaken peer: one generation of one slot.
+
+mod call_watch;
+mod handshake;
+mod inbox;
+mod reporter;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+pub use call_watch::Progress;
+pub(crate) use call_watch::{CallTrack, CallWatch};
+pub(crate) use handshake::{Peer, shake};
+pub(crate) use inbox::{Garbage, Inbox, InboxContext, ListKind};
+pub(crate) use reporter::Reporter;
+
+use crate::lifecycle::{Generation, Manner};
+use crate::protocol::{self, method};
+use crate::tasks::Tasks;
+use crate::transport::{Answer, Link, SendFailure, TransportError};
+
+/// A peer that took part in a handshake. Lives until its generation ends, and a little longer while calls that it
+/// accepted drain.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    generation: Generation,
+    link: Link,
+    inbox: Arc<Inbox>,
+    peer: Peer,
+    reporter: Reporter,
+    tasks: Tasks,
+    next_id: AtomicU64,
+    /// No longer the connection that serves calls.
+    detached: CancellationToken,
+    /// Ends every call still under way.
+    cut: CancellationToken,
+    leases: TaskTracker,
+    /// A failure was reported and not yet made up for; spares the driver a report for every success.
+    struck: AtomicBool,
+    /// A doubtful answer turned out to be about the request, not the session.
+    trusted: AtomicBool,
+    /// The right to try a doubtful request on this connection while it is only a candidate.
+    scout: Semaphore,
+}
+
+/// The right to use one connection. While it is held the connection is not closed, only cut off if it must be.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    connection: Arc<Connection>,
+    _held: TaskTrackerToken,
+}
+
+/// Tells the server about a request that its caller gave up on.
+#[derive(Debug)]
+pub(crate) struct CancelOnDrop<'a> {
+    connection: &'a Arc<Connection>,
+    watch: &'a Arc<CallWatch>,
+    armed: bool,
+}
+
+// === impl Connection ===
+
+impl Connection {
+    pub(crate) fn new(
+        link: Link,
+        inbox: Arc<Inbox>,
+        peer: Peer,
+        reporter: Reporter,
+        tasks: Tasks,
+    ) -> Self {
+        Self {
+            generation: reporter.generation(),
+            link,
+            inbox,
+            peer,
+            reporter,
+            tasks,
+            // The handshake used 1.
+            next_id: AtomicU64::new(2),
+            detached: CancellationToken::new(),
+            cut: CancellationToken::new(),
+            leases: TaskTracker::new(),
+            struck: AtomicBool::new(false),
+            trusted: AtomicBool::new(false),
+            scout: Semaphore::new(1),
+        }
+    }
+
+    pub(crate) fn generation(&self) -> Generation {
+        self.generation
+    }
+
+    pub(crate) fn peer(&self) -> &Peer {
+        &self.peer
+    }
+
+    pub(crate) fn inbox(&self) -> &Arc<Inbox> {
+        &self.inbox
+    }
+
+    pub(crate) fn link(&self) -> &Link {
+        &self.link
+    }
+
+    pub(crate) fn reporter(&self) -> &Reporter {
+        &self.reporter
+    }
+
+    pub(crate) fn lease(self: &Arc<Self>) -> Lease {
+        Lease { connection: self.clone(), _held: self.leases.token() }
+    }
+
+    /// A new request under an id this connection has never used.
+    pub(crate) fn watch(&self, track: Option<Arc<CallTrack>>) -> Arc<CallWatch> {
+        Arc::new(CallWatch::new(self.next_id.fetch_add(1, Ordering::Relaxed), track))
+    }
+
+    /// Sends a request and waits for its answer, or for the end of this connection.
+    pub(crate) async fn send(
+        self: &Arc<Self>,
+        message: Bytes,
+        watch: &Arc<CallWatch>,
+    ) -> Result<Answer, SendFailure> {
+        let mut cancel = CancelOnDrop { connection: self, watch, armed: true };
+        let result = tokio::select! {
+            biased;
+            result = self.link.exchange(&self.inbox, message, watch) => result,
+            () = self.cut.cancelled() => {
+                Err(SendFailure::broken(watch.is_sent(), TransportError::Closed))
+            }
+        };
+        cancel.armed = false;
+        result
+    }
+
+    /// Sends something nobody answers.
+    pub(crate) async fn notify(&self, message: Bytes) -> Result<(), TransportError> {
+        tokio::select! {
+            result = self.link.post(message) => result,
+            () = self.cut.cancelled() => Err(TransportError::Closed),
+        }
+    }
+
+    pub(crate) fn detach(&self) {
+        self.detached.cancel();
+    }
+
+    pub(crate) fn detached(&self) -> &CancellationToken {
+        &self.detached
+    }
+
+    /// Ends every call still under way.
+    pub(crate) fn cut(&self) {
+        self.cut.cancel();
+    }
+
+    /// Closes it, letting calls finish first if so asked; at most `drain` for those and `within` for the rest.
+    pub(crate) async fn close(
+        &self,
+        manner: Manner,
+        drain: Duration,
+        within: Duration,
+    ) -> Result<(), TransportError> {
+        self.detach();
+        self.leases.close();
+        if manner == Manner::Drain {
+            let drained = tokio::time::timeout(drain, self.leases.wait());
+            tokio::select! {
+                _ = drained => {}
+                () = self.cut.cancelled() => {}
+            }
+        }
+        self.cut();
+        self.link.close(within).await
+    }
+
+    /// Notes a success or a failure of a call; only news reaches the driver.
+    pub(crate) async fn note_rpc(&self, ok: bool) {
+        use crate::lifecycle::Budget;
+        if self.struck.swap(!ok, Ordering::Relaxed) || !ok {
+            self.reporter.health(Budget::Rpc, ok).await;
+        }
+    }
+
+    pub(crate) fn trust(&self) {
+        self.trusted.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.trusted.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(task);
+    }
+
+    pub(crate) fn scout(&self) -> &Semaphore {
+        &self.scout
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // `close` is the way; this only keeps a dropped hub from leaving tasks and children behind.
+        self.detached.cancel();
+        if let Link::Lines(link) = &self.link {
+            link.abandon();
+        } else if let Link::Sse(link) = &self.link {
+            link.close();
+        }
+    }
+}
+
+// === impl Lease ===
+
+impl std::ops::Deref for Lease {
+    type Target = Arc<Connection>;
+
+    fn deref(&self) -> &Arc<Connection> {
+        &self.connection
+    }
+}
+
+// === impl CancelOnDrop ===
+
+impl Drop for CancelOnDrop<'_> {
+    fn drop(&mut self) {
+        if !self.armed || !self.watch.is_sent() {
+            return;
+        }
+        // To the generation that holds the request, wherever the slot has moved on to.
+        let connection = self.connection.clone();
+        let params = format!("{{\"requestId\":{}}}", self.watch.id());
+        let message = protocol::notification(method::CANCELLED, Some(params.as_bytes()));
+        let lease = connection.lease();
+        self.connection.tasks.spawn(async move {
+            if let Err(error) = lease.notify(message).await {
+                tracing::debug!(%error, "a cancellation did not reach the server");
+            }
+        });
+    }
+}

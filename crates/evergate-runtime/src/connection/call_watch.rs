@@ -1,0 +1,115 @@
+//! What is known about one request while it is under way.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use crate::observe::Notification;
+use crate::protocol::RawJson;
+
+/// One sending of a request on one connection.
+#[derive(Debug)]
+pub(crate) struct CallWatch {
+    id: u64,
+    sent: AtomicBool,
+    track: Option<Arc<CallTrack>>,
+}
+
+/// The parts of a call that outlive a resend.
+pub(crate) struct CallTrack {
+    pub(crate) on_progress: Option<Box<dyn Fn(Progress) + Send + Sync>>,
+    pub(crate) on_notification: Option<Box<dyn Fn(Notification) + Send + Sync>>,
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    at: Option<Instant>,
+    highest: Option<f64>,
+}
+
+/// A sign of life from a call. Values only ever grow, across a resend too.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Progress {
+    /// How far it is.
+    pub progress: f64,
+    /// The params of the notification, as the server wrote them, with the token we gave it.
+    pub raw: RawJson,
+}
+
+#[derive(Deserialize)]
+struct ProgressFields {
+    progress: f64,
+}
+
+// === impl CallWatch ===
+
+impl CallWatch {
+    pub(crate) fn new(id: u64, track: Option<Arc<CallTrack>>) -> Self {
+        Self { id, sent: AtomicBool::new(false), track }
+    }
+
+    /// The id of the request, and its progress token.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn has_id(&self, id: &RawJson) -> bool {
+        // Some servers turn numbers into strings.
+        id.as_str().trim_matches('"').parse() == Ok(self.id)
+    }
+
+    /// Some of it may have left.
+    pub(crate) fn mark_sent(&self) {
+        self.sent.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_sent(&self) -> bool {
+        self.sent.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn track(&self) -> Option<&Arc<CallTrack>> {
+        self.track.as_ref()
+    }
+}
+
+// === impl CallTrack ===
+
+impl CallTrack {
+    pub(crate) fn new(
+        on_progress: Option<Box<dyn Fn(Progress) + Send + Sync>>,
+        on_notification: Option<Box<dyn Fn(Notification) + Send + Sync>>,
+    ) -> Self {
+        Self { on_progress, on_notification, seen: Mutex::default() }
+    }
+
+    /// Passes progress on, unless it falls behind what the caller has seen already.
+    pub(crate) fn progress(&self, raw: RawJson) {
+        let Ok(ProgressFields { progress }) = raw.parse() else { return };
+        {
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.at = Some(Instant::now());
+            if seen.highest.is_some_and(|highest| progress <= highest) {
+                return;
+            }
+            seen.highest = Some(progress);
+        }
+        if let Some(sink) = &self.on_progress {
+            sink(Progress { progress, raw });
+        }
+    }
+
+    /// When the server last showed that it is still at it.
+    pub(crate) fn last_progress_at(&self) -> Option<Instant> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).at
+    }
+}
+
+impl std::fmt::Debug for CallTrack {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallTrack").finish_non_exhaustive()
+    }
+}

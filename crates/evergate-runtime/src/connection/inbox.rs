@@ -1,0 +1,364 @@
+//! Everything a server sends that is not the response to its own POST: answers by id, requests, notifications.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde::Deserialize;
+use tokio::sync::{Notify, Semaphore, broadcast, oneshot};
+use tokio_util::sync::CancellationToken;
+
+use super::call_watch::CallWatch;
+use crate::handlers::{Handlers, ServerRequest};
+use crate::lifecycle::Generation;
+use crate::observe::Notification;
+use crate::protocol::{self, Message, RawJson, method};
+use crate::tasks::Tasks;
+use crate::transport::{Answer, Link, SendFailure, TransportError};
+
+/// One per connection.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    context: InboxContext,
+    generation: Generation,
+    in_flight: Mutex<InFlight>,
+    /// The server's requests that are being handled, by its id for them.
+    handling: Mutex<HashMap<RawJson, CancellationToken>>,
+    /// How many of them at once; a server that asks for more is out of order.
+    capacity: Arc<Semaphore>,
+    stale_lists: Arc<StaleLists>,
+    listened_before: AtomicBool,
+}
+
+/// What the inboxes of all generations of a slot share.
+#[derive(Debug, Clone)]
+pub(crate) struct InboxContext {
+    pub(crate) server: Arc<str>,
+    pub(crate) handlers: Arc<Handlers>,
+    pub(crate) notifications: broadcast::Sender<Notification>,
+    pub(crate) garbage: Arc<Garbage>,
+    pub(crate) tasks: Tasks,
+}
+
+/// What a server sent that nobody could use.
+#[derive(Debug, Default)]
+pub(crate) struct Garbage {
+    count: AtomicU64,
+    newest: Mutex<Option<String>>,
+}
+
+#[derive(Debug, Default)]
+struct InFlight {
+    waiting: HashMap<u64, Waiting>,
+    /// Set when no answer can come any more.
+    broken: Option<TransportError>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    watch: Arc<CallWatch>,
+    /// Absent where the answer comes as the response to the request's own POST.
+    reply: Option<oneshot::Sender<Result<Answer, SendFailure>>>,
+}
+
+/// A place in the in-flight table; given up when dropped.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    inbox: Arc<Inbox>,
+    id: u64,
+    reply: oneshot::Receiver<Result<Answer, SendFailure>>,
+}
+
+/// Which lists a server said have changed and have not been listed since. A flag per list, so that a burst costs one
+/// listing, and a change that is announced during a listing is not lost.
+#[derive(Debug, Default)]
+pub(crate) struct StaleLists {
+    flags: AtomicU8,
+    changed: Notify,
+}
+
+/// A list a server offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ListKind {
+    Tools = 1,
+    Prompts = 2,
+    /// Resources and resource templates: one notification stands for both.
+    Resources = 4,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ProgressToken<'a> {
+    #[serde(borrow)]
+    progress_token: &'a serde_json::value::RawValue,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Cancelled<'a> {
+    #[serde(borrow)]
+    request_id: &'a serde_json::value::RawValue,
+}
+
+const MAX_HANDLING: usize = 64;
+
+// === impl Inbox ===
+
+impl Inbox {
+    pub(crate) fn new(context: InboxContext, generation: Generation) -> Self {
+        Self {
+            context,
+            generation,
+            in_flight: Mutex::default(),
+            handling: Mutex::default(),
+            capacity: Arc::new(Semaphore::new(MAX_HANDLING)),
+            stale_lists: Arc::default(),
+            listened_before: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn stale_lists(&self) -> &Arc<StaleLists> {
+        &self.stale_lists
+    }
+
+    /// Expects the answer to a request by its id.
+    pub(crate) fn expect(self: &Arc<Self>, watch: &Arc<CallWatch>) -> Pending {
+        let (sender, reply) = oneshot::channel();
+        let mut in_flight = self.in_flight();
+        if let Some(error) = &in_flight.broken {
+            // Cannot fail: we hold the receiver.
+            let _ = sender.send(Err(SendFailure::broken(false, error.clone())));
+        } else {
+            let waiting = Waiting { watch: watch.clone(), reply: Some(sender) };
+            in_flight.waiting.insert(watch.id(), waiting);
+        }
+        drop(in_flight);
+        Pending { inbox: self.clone(), id: watch.id(), reply }
+    }
+
+    /// Follows a request whose answer comes another way, for its progress.
+    pub(crate) fn follow(self: &Arc<Self>, watch: &Arc<CallWatch>) -> Option<Pending> {
+        watch.track()?;
+        let (_, reply) = oneshot::channel();
+        let waiting = Waiting { watch: watch.clone(), reply: None };
+        self.in_flight().waiting.insert(watch.id(), waiting);
+        Some(Pending { inbox: self.clone(), id: watch.id(), reply })
+    }
+
+    /// No answer will come any more: ends every wait, each with what can be said of its request.
+    pub(crate) fn fail_all(&self, error: &TransportError) {
+        let waiting = {
+            let mut in_flight = self.in_flight();
+            in_flight.broken = Some(error.clone());
+            std::mem::take(&mut in_flight.waiting)
+        };
+        for Waiting { watch, reply } in waiting.into_values() {
+            if let Some(reply) = reply {
+                // A caller that gave up does not mind.
+                let _ = reply.send(Err(SendFailure::broken(watch.is_sent(), error.clone())));
+            }
+        }
+    }
+
+    /// Takes one message; `cause` is the request on whose own stream it came. Never blocks.
+    pub(crate) fn receive(
+        self: &Arc<Self>,
+        message: Message,
+        link: &Link,
+        cause: Option<&Arc<CallWatch>>,
+    ) {
+        match message {
+            Message::Response { id, answer } => self.answer(id.as_ref(), answer),
+            Message::Request { id, method, params } => self.request(id, method, params, link),
+            Message::Notification { method, params } => self.notification(&method, params, cause),
+        }
+    }
+
+    pub(crate) fn count_garbage(&self, error: &dyn std::error::Error) {
+        self.context.garbage.add(error.to_string());
+    }
+
+    /// The listening stream is open. What was announced while it was not is lost, so list again.
+    pub(crate) fn listening_began(&self) {
+        if self.listened_before.swap(true, Ordering::Relaxed) {
+            self.stale_lists.mark_all();
+        }
+    }
+
+    fn answer(&self, id: Option<&RawJson>, answer: Answer) {
+        let id = id.and_then(|id| id.as_str().trim_matches('"').parse::<u64>().ok());
+        let reply = id.and_then(|id| self.in_flight().waiting.remove(&id)).and_then(|w| w.reply);
+        match reply {
+            Some(reply) => {
+                // A caller that gave up a moment ago does not mind.
+                let _ = reply.send(Ok(answer));
+            }
+            // Late answers to cancelled requests are normal; so they are not counted as garbage.
+            None => tracing::trace!(server = %self.context.server, "an answer nobody waits for"),
+        }
+    }
+
+    fn request(
+        self: &Arc<Self>,
+        id: RawJson,
+        method: String,
+        params: Option<RawJson>,
+        link: &Link,
+    ) {
+        let Ok(permit) = self.capacity.clone().try_acquire_owned() else {
+            self.context.garbage.add(format!("more than {MAX_HANDLING} requests at once"));
+            return;
+        };
+        let (inbox, link, withdrawn) = (self.clone(), link.clone(), CancellationToken::new());
+        self.handling().insert(id.clone(), withdrawn.clone());
+        self.context.tasks.spawn(async move {
+            tokio::select! {
+                () = withdrawn.cancelled() => {}
+                () = inbox.respond(&id, method, params, &link) => {}
+            }
+            inbox.handling().remove(&id);
+            drop(permit);
+        });
+    }
+
+    async fn respond(&self, id: &RawJson, method: String, params: Option<RawJson>, link: &Link) {
+        let response = if method == method::PING {
+            protocol::result_response(id, &RawJson::empty_object())
+        } else {
+            let request = ServerRequest {
+                server: self.context.server.clone(),
+                generation: self.generation,
+                method,
+                params,
+            };
+            match self.context.handlers.handle(request).await {
+                Ok(result) => protocol::result_response(id, &result),
+                Err(error) => protocol::error_response(id, &error),
+            }
+        };
+        if let Err(error) = link.post(response).await {
+            tracing::debug!(%error, "a response did not reach the server");
+        }
+    }
+
+    fn notification(&self, name: &str, params: Option<RawJson>, cause: Option<&Arc<CallWatch>>) {
+        match name {
+            method::PROGRESS => self.progress(params),
+            method::CANCELLED => self.cancelled(params.as_ref()),
+            "notifications/tools/list_changed" => self.stale_lists.mark(ListKind::Tools),
+            "notifications/prompts/list_changed" => self.stale_lists.mark(ListKind::Prompts),
+            "notifications/resources/list_changed" => self.stale_lists.mark(ListKind::Resources),
+            _ => {
+                let notification = Notification {
+                    server: self.context.server.clone(),
+                    generation: self.generation,
+                    method: name.to_owned(),
+                    params,
+                };
+                let sink = cause.and_then(|watch| watch.track()?.on_notification.as_ref());
+                match sink {
+                    Some(sink) => sink(notification),
+                    // Nobody listening is fine.
+                    None => drop(self.context.notifications.send(notification)),
+                }
+            }
+        }
+    }
+
+    fn progress(&self, params: Option<RawJson>) {
+        let Some(params) = params else { return };
+        let Ok(token) = serde_json::from_slice::<ProgressToken<'_>>(params.as_bytes()) else {
+            return;
+        };
+        let token = token.progress_token.get().trim_matches('"').parse::<u64>();
+        let track = token.ok().and_then(|token| {
+            self.in_flight().waiting.get(&token).and_then(|waiting| waiting.watch.track().cloned())
+        });
+        if let Some(track) = track {
+            track.progress(params);
+        }
+    }
+
+    /// The server no longer wants an answer to a request of its own.
+    fn cancelled(&self, params: Option<&RawJson>) {
+        let Some(params) = params else { return };
+        let Ok(fields) = serde_json::from_slice::<Cancelled<'_>>(params.as_bytes()) else { return };
+        let Ok(id) = RawJson::from_text(fields.request_id.get().to_owned()) else { return };
+        if let Some(withdrawn) = self.handling().remove(&id) {
+            withdrawn.cancel();
+        }
+    }
+
+    fn in_flight(&self) -> MutexGuard<'_, InFlight> {
+        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn handling(&self) -> MutexGuard<'_, HashMap<RawJson, CancellationToken>> {
+        self.handling.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Pending ===
+
+impl Pending {
+    /// The answer. Cancel safe; to be awaited until it resolves once.
+    pub(crate) async fn answer(&mut self) -> Result<Answer, SendFailure> {
+        match (&mut self.reply).await {
+            Ok(result) => result,
+            // Only if the inbox itself is gone, in which case nobody can say whether it was sent.
+            Err(_) => Err(SendFailure::broken(true, TransportError::Closed)),
+        }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.inbox.in_flight().waiting.remove(&self.id);
+    }
+}
+
+// === impl StaleLists ===
+
+impl StaleLists {
+    const ALL: u8 = ListKind::Tools as u8 | ListKind::Prompts as u8 | ListKind::Resources as u8;
+
+    pub(crate) fn mark(&self, kind: ListKind) {
+        self.flags.fetch_or(kind as u8, Ordering::AcqRel);
+        self.changed.notify_one();
+    }
+
+    pub(crate) fn mark_all(&self) {
+        self.flags.fetch_or(Self::ALL, Ordering::AcqRel);
+        self.changed.notify_one();
+    }
+
+    /// Resolves when something is marked.
+    pub(crate) async fn marked(&self) {
+        while self.flags.load(Ordering::Acquire) == 0 {
+            self.changed.notified().await;
+        }
+    }
+
+    /// Takes the marks; what is marked from here on counts for the next listing.
+    pub(crate) fn take(&self) -> impl Fn(ListKind) -> bool + use<> {
+        let flags = self.flags.swap(0, Ordering::AcqRel);
+        move |kind| flags & kind as u8 != 0
+    }
+}
+
+// === impl Garbage ===
+
+impl Garbage {
+    pub(crate) fn add(&self, what: String) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        *self.newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn newest(&self) -> Option<String> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

@@ -1,0 +1,331 @@
+//! One task per slot: turns what happens into events, and effects into IO. Decides nothing; see `lifecycle`.
+
+mod dial;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use dial::Dialing;
+
+use crate::catalog::keep_fresh;
+use crate::connection::Connection;
+use crate::error::{SharedError, chain};
+use crate::lifecycle::{Effect, Event, Generation, Lifecycle, Manner, StateKind};
+use crate::observe::{HubEvent, Status, Transition};
+use crate::settings::HttpKind;
+use crate::slot::{Published, Slot};
+use crate::transport::http::listen::listen;
+use crate::transport::{Link, OpenError};
+
+/// What reaches a driver.
+#[derive(Debug)]
+pub(crate) enum Input {
+    Event {
+        event: Event,
+        error: Option<SharedError>,
+    },
+    Dialed {
+        generation: Generation,
+        result: Result<(Arc<Connection>, Option<HttpKind>), OpenError>,
+    },
+}
+
+/// Enough that reporters hardly ever wait; they may, the driver never does.
+pub(crate) const INPUTS: usize = 256;
+
+/// The task's own state.
+#[derive(Debug)]
+pub(crate) struct Driver {
+    slot: Arc<Slot>,
+    inputs: mpsc::Receiver<Input>,
+    lifecycle: Lifecycle,
+    dialing: Dialing,
+    /// The hub is gone.
+    stop: CancellationToken,
+    /// Calls off the dial in flight.
+    abort: CancellationToken,
+    /// Every connection that is not closed yet: the current one, a candidate, and those that drain.
+    connections: HashMap<Generation, Arc<Connection>>,
+    candidate: Option<Generation>,
+    remembered: Option<HttpKind>,
+    since: SystemTime,
+    installed: Option<Generation>,
+    installs: u64,
+    stale_events: u64,
+    last_failure: Option<SharedError>,
+}
+
+enum Action {
+    Commands,
+    Input(Input),
+    Tick,
+    Stop,
+}
+
+// === impl Driver ===
+
+impl Driver {
+    pub(crate) fn new(
+        slot: Arc<Slot>,
+        inputs: mpsc::Receiver<Input>,
+        lifecycle: Lifecycle,
+        dialing: Dialing,
+        stop: CancellationToken,
+    ) -> Self {
+        Self {
+            slot,
+            inputs,
+            lifecycle,
+            dialing,
+            abort: stop.child_token(),
+            stop,
+            connections: HashMap::new(),
+            candidate: None,
+            remembered: None,
+            since: SystemTime::now(),
+            installed: None,
+            installs: 0,
+            stale_events: 0,
+            last_failure: None,
+        }
+    }
+
+    /// Runs until the hub shuts down and everything this slot opened is closed, or until the hub is dropped.
+    pub(crate) async fn run(mut self) {
+        while !(self.slot.shared.closing.is_cancelled() && self.lifecycle.is_at_rest()) {
+            let action = self.next_action().await;
+            match action {
+                Action::Commands => {
+                    for event in self.slot.commands.take() {
+                        self.apply(event, None);
+                    }
+                }
+                Action::Input(Input::Event { event, error }) => self.apply(event, error),
+                Action::Input(Input::Dialed { generation, result }) => {
+                    self.dialed(generation, result);
+                }
+                Action::Tick => self.apply(Event::Tick, None),
+                Action::Stop => break,
+            }
+        }
+        // A dropped hub closes nothing in an orderly way; dropping the connections cuts them off.
+        for connection in self.connections.values() {
+            connection.cut();
+        }
+    }
+
+    async fn next_action(&mut self) -> Action {
+        let deadline = self.lifecycle.deadline().map(Instant::from_std);
+        let tick = async {
+            match deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.slot.commands.changed() => Action::Commands,
+            input = self.inputs.recv() => input.map_or(Action::Stop, Action::Input),
+            () = tick => Action::Tick,
+            () = self.stop.cancelled() => Action::Stop,
+        }
+    }
+
+    fn dialed(
+        &mut self,
+        generation: Generation,
+        result: Result<(Arc<Connection>, Option<HttpKind>), OpenError>,
+    ) {
+        match result {
+            Ok((connection, kind)) => {
+                self.remembered = kind;
+                self.connections.insert(generation, connection);
+                self.apply(Event::DialSucceeded { generation }, None);
+            }
+            Err(error) => {
+                let failure = error.dial_failure();
+                let error = Some(error)
+                    .filter(|error| !matches!(error, OpenError::Aborted))
+                    .map(SharedError::new);
+                self.apply(Event::DialFailed { generation, failure }, error);
+            }
+        }
+    }
+
+    /// The only place where a slot changes: one step, its effects, one publication, one log line.
+    fn apply(&mut self, event: Event, error: Option<SharedError>) {
+        if self.lifecycle.is_stale(&event) {
+            self.stale_events += 1;
+            return;
+        }
+        if let Event::Closed { generation } = event {
+            self.connections.remove(&generation);
+        }
+        let before = (self.lifecycle.state().kind(), self.lifecycle.current());
+        let now = Instant::now().into_std();
+        let (next, effects) = self.lifecycle.clone().step(event, now);
+        self.lifecycle = next;
+        if let Some(error) = error {
+            self.last_failure = Some(error);
+        }
+        for effect in effects {
+            self.carry_out(effect);
+        }
+        let after = (self.lifecycle.state().kind(), self.lifecycle.current());
+        if before.0 != after.0 {
+            self.since = SystemTime::now();
+        }
+        self.publish();
+        if before != after {
+            self.announce(before.0, after.0, &event);
+        }
+    }
+
+    fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Dial { generation } => {
+                self.abort = self.stop.child_token();
+                let reconnect = self.installs > 0 || self.lifecycle.attempts() > 0;
+                let task = self.dialing.clone().dial(
+                    self.slot.clone(),
+                    generation,
+                    self.remembered,
+                    reconnect,
+                    self.abort.clone(),
+                );
+                self.slot.shared.tasks.spawn(task);
+            }
+            Effect::AbortDial { .. } => self.abort.cancel(),
+            Effect::Offer { generation } => self.candidate = Some(generation),
+            Effect::Install { generation } => self.install(generation),
+            Effect::Close { generation, manner } => self.close(generation, manner),
+            Effect::DropCatalog => self.slot.shared.catalog.remove(&self.slot.name),
+        }
+    }
+
+    fn install(&mut self, generation: Generation) {
+        self.candidate = None;
+        let Some(connection) = self.connections.get(&generation).cloned() else { return };
+        self.installed = Some(generation);
+        self.installs += 1;
+        let slot = &self.slot;
+        slot.shared.catalog.set_current(&slot.name, generation);
+        let detached = connection.detached().clone();
+        if let Link::Http(link) = connection.link()
+            && link.name() == "streamable_http"
+        {
+            let listening =
+                listen(link.clone(), connection.inbox().clone(), connection.reporter().clone());
+            slot.shared.tasks.spawn(detached.clone().run_until_cancelled_owned(listening));
+        }
+        let refreshing = keep_fresh(
+            connection.clone(),
+            slot.name.clone(),
+            slot.settings.clone(),
+            slot.shared.catalog.clone(),
+            slot.garbage.clone(),
+        );
+        slot.shared.tasks.spawn(detached.clone().run_until_cancelled_owned(refreshing));
+        let restored = slot.clone();
+        slot.shared.tasks.spawn(detached.run_until_cancelled_owned(async move {
+            let news = &restored.shared.notifications;
+            let within = restored.settings.list_timeout;
+            restored.side_state.restore(&connection, &restored.name, within, news).await;
+        }));
+    }
+
+    fn close(&mut self, generation: Generation, manner: Manner) {
+        if self.candidate == Some(generation) {
+            self.candidate = None;
+        }
+        let Some(connection) = self.connections.get(&generation).cloned() else { return };
+        if manner == Manner::Now {
+            connection.cut();
+        }
+        if connection.detached().is_cancelled() {
+            // It is draining already; the cut above hurries it.
+            return;
+        }
+        connection.detach();
+        let (drain, within) = (self.slot.settings.max_timeout, self.slot.settings.close_timeout);
+        let (inputs, server) = (self.slot.inputs.clone(), self.slot.name.clone());
+        self.slot.shared.tasks.spawn(async move {
+            if let Err(error) = connection.close(manner, drain, within).await {
+                tracing::debug!(%server, %generation, error = chain(&error), "close failed");
+            }
+            // A driver that is gone needs no news.
+            let _ = inputs
+                .send(Input::Event { event: Event::Closed { generation }, error: None })
+                .await;
+        });
+    }
+
+    fn publish(&mut self) {
+        let lifecycle = &self.lifecycle;
+        let connection =
+            lifecycle.current().and_then(|generation| self.connections.get(&generation).cloned());
+        let candidate =
+            self.candidate.and_then(|candidate| self.connections.get(&candidate).cloned());
+        let failures = lifecycle.failures();
+        let status = Status {
+            server: self.slot.name.clone(),
+            state: lifecycle.state().kind(),
+            reason: lifecycle.reason(),
+            since: self.since,
+            generation: self.installed,
+            degraded: connection.is_some() && (failures.discovery > 0 || failures.rpc > 0),
+            attempts: lifecycle.attempts(),
+            next_retry_at: lifecycle.next_attempt_at().map(Instant::from_std),
+            earliest_attempt_at: lifecycle.earliest_attempt_at().map(Instant::from_std),
+            last_error: self.last_failure.as_ref().map(|error| chain(error)),
+            last_failure: self.last_failure.clone(),
+            reconnects: self.installs.saturating_sub(1),
+            discovery_failures: failures.discovery,
+            rpc_failures: failures.rpc,
+            transport: connection.as_ref().map(|connection| connection.link().name()),
+            protocol: connection.as_ref().map(|connection| connection.peer().version),
+            pid: connection.as_ref().and_then(|connection| connection.link().pid()),
+            stale_events: self.stale_events,
+            stderr_tail: Vec::new(),
+            garbage: 0,
+            last_garbage: None,
+            held: 0,
+            in_doubt: lifecycle.is_in_doubt(),
+        };
+        let status = Arc::new(self.slot.with_live_numbers(&status));
+        self.slot.published.send_replace(Published { status, connection, candidate });
+    }
+
+    fn announce(&self, from: StateKind, to: StateKind, event: &Event) {
+        let transition = Transition {
+            server: self.slot.name.clone(),
+            from,
+            to,
+            event: event.name(),
+            reason: self.lifecycle.reason(),
+            generation: self.installed,
+        };
+        let error = self.last_failure.as_ref().map(|error| chain(error));
+        // One warning when a server goes down, not one per failed attempt.
+        let went_down = matches!(from, StateKind::Connected | StateKind::Connecting)
+            && matches!(to, StateKind::Reconnecting | StateKind::PermanentlyFailed);
+        let generation = transition.generation.map(Generation::get);
+        if went_down {
+            tracing::warn!(
+                server = %transition.server, %from, %to, event = transition.event, generation,
+                reason = %transition.reason, error, "server down"
+            );
+        } else {
+            tracing::info!(
+                server = %transition.server, %from, %to, event = transition.event, generation,
+                reason = %transition.reason, "server state"
+            );
+        }
+        // Nobody listening is fine.
+        let _ = self.slot.shared.events.send(HubEvent::Transition(transition));
+    }
+}

@@ -1,0 +1,84 @@
+//! One attempt to connect, from the limiter to the handshake, that can be called off at any point.
+
+use std::sync::Arc;
+
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::Input;
+use crate::connection::{Connection, Inbox, InboxContext, Reporter};
+use crate::handlers::Handlers;
+use crate::lifecycle::Generation;
+use crate::retry::ReconnectLimiter;
+use crate::settings::HttpKind;
+use crate::slot::Slot;
+use crate::transport::{HttpClient, OpenError, Opening, open};
+
+/// What every dial of a hub needs. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Dialing {
+    pub(crate) client: HttpClient,
+    pub(crate) handlers: Arc<Handlers>,
+    pub(crate) limiter: ReconnectLimiter,
+}
+
+// === impl Dialing ===
+
+impl Dialing {
+    /// Dials, cleans up after itself if it comes to nothing, and only then reports.
+    pub(crate) async fn dial(
+        self,
+        slot: Arc<Slot>,
+        generation: Generation,
+        remembered: Option<HttpKind>,
+        reconnect: bool,
+        abort: CancellationToken,
+    ) {
+        let settings = slot.settings.clone();
+        let context = InboxContext {
+            server: slot.name.clone(),
+            handlers: self.handlers.clone(),
+            notifications: slot.shared.notifications.clone(),
+            garbage: slot.garbage.clone(),
+            tasks: slot.shared.tasks.clone(),
+        };
+        let inbox = Arc::new(Inbox::new(context, generation));
+        let reporter = Reporter::new(generation, slot.inputs.clone());
+        let mut opening = Opening {
+            settings: &settings,
+            client: &self.client,
+            handlers: &self.handlers,
+            stderr: &slot.stderr,
+            tasks: &slot.shared.tasks,
+            inbox: inbox.clone(),
+            reporter: reporter.clone(),
+            link: None,
+        };
+        let attempt = async {
+            if reconnect {
+                sleep(self.limiter.reserve(Instant::now().into_std())).await;
+            }
+            timeout(settings.connect_timeout, open(&mut opening, remembered)).await
+        };
+        let result = tokio::select! {
+            biased;
+            () = abort.cancelled() => Err(OpenError::Aborted),
+            result = attempt => {
+                result.unwrap_or(Err(OpenError::TimedOut(settings.connect_timeout)))
+            }
+        };
+        let result = match result {
+            Ok(opened) => {
+                let tasks = slot.shared.tasks.clone();
+                let connection = Connection::new(opened.link, inbox, opened.peer, reporter, tasks);
+                Ok((Arc::new(connection), opened.kind))
+            }
+            Err(error) => {
+                opening.close(settings.close_timeout).await;
+                Err(error)
+            }
+        };
+        // A driver that is gone needs no news; the connection is then dropped, which cuts it off.
+        let _ = slot.inputs.send(Input::Dialed { generation, result }).await;
+    }
+}

@@ -1,0 +1,133 @@
+//! What the embedder does for servers: sampling, elicitation, roots. What it does not do is not declared.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::lifecycle::Generation;
+use crate::protocol::{RawJson, RpcError, code, method};
+
+type Handling = Pin<Box<dyn Future<Output = Result<RawJson, RpcError>> + Send>>;
+type Handler = Arc<dyn Fn(ServerRequest) -> Handling + Send + Sync>;
+
+/// A request a server makes of its client.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ServerRequest {
+    /// Who asks.
+    pub server: Arc<str>,
+    /// On which connection.
+    pub generation: Generation,
+    /// What for.
+    pub method: String,
+    /// The params as sent.
+    pub params: Option<RawJson>,
+}
+
+/// The embedder's side of server-to-client requests. Cheap to clone.
+#[derive(Clone)]
+pub struct Handlers {
+    by_method: HashMap<&'static str, Handler>,
+    client_info: Value,
+}
+
+// === impl Handlers ===
+
+impl Handlers {
+    /// Declares nothing and answers only pings.
+    pub fn new() -> Self {
+        Self {
+            by_method: HashMap::new(),
+            client_info: json!({ "name": "evergate", "version": env!("CARGO_PKG_VERSION") }),
+        }
+    }
+
+    /// The name and version servers see.
+    #[must_use]
+    pub fn client_info(self, name: &str, version: &str) -> Self {
+        Self { client_info: json!({ "name": name, "version": version }), ..self }
+    }
+
+    /// Answers `sampling/createMessage`.
+    #[must_use]
+    pub fn on_sampling<F, R>(self, handler: F) -> Self
+    where
+        F: Fn(ServerRequest) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<RawJson, RpcError>> + Send + 'static,
+    {
+        self.on(method::SAMPLING, handler)
+    }
+
+    /// Answers `elicitation/create`.
+    #[must_use]
+    pub fn on_elicitation<F, R>(self, handler: F) -> Self
+    where
+        F: Fn(ServerRequest) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<RawJson, RpcError>> + Send + 'static,
+    {
+        self.on(method::ELICITATION, handler)
+    }
+
+    /// Answers `roots/list`.
+    #[must_use]
+    pub fn on_roots<F, R>(self, handler: F) -> Self
+    where
+        F: Fn(ServerRequest) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<RawJson, RpcError>> + Send + 'static,
+    {
+        self.on(method::ROOTS_LIST, handler)
+    }
+
+    fn on<F, R>(mut self, method: &'static str, handler: F) -> Self
+    where
+        F: Fn(ServerRequest) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<RawJson, RpcError>> + Send + 'static,
+    {
+        self.by_method.insert(method, Arc::new(move |request| Box::pin(handler(request))));
+        self
+    }
+
+    pub(crate) async fn handle(&self, request: ServerRequest) -> Result<RawJson, RpcError> {
+        match self.by_method.get(request.method.as_str()) {
+            Some(handler) => handler(request).await,
+            None => Err(RpcError::with(code::METHOD_NOT_FOUND, "this client does not offer that")),
+        }
+    }
+
+    pub(crate) fn has_roots(&self) -> bool {
+        self.by_method.contains_key(method::ROOTS_LIST)
+    }
+
+    pub(crate) fn capabilities(&self) -> Value {
+        let mut declared = serde_json::Map::new();
+        if self.by_method.contains_key(method::SAMPLING) {
+            declared.insert("sampling".into(), json!({}));
+        }
+        if self.by_method.contains_key(method::ELICITATION) {
+            declared.insert("elicitation".into(), json!({}));
+        }
+        if self.has_roots() {
+            declared.insert("roots".into(), json!({ "listChanged": true }));
+        }
+        Value::Object(declared)
+    }
+
+    pub(crate) fn declared_client_info(&self) -> &Value {
+        &self.client_info
+    }
+}
+
+impl Default for Handlers {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl std::fmt::Debug for Handlers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.by_method.keys()).finish()
+    }
+}

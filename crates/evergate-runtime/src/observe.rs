@@ -1,0 +1,118 @@
+//! What the outside can watch: the status of each server, every transition, and what servers announce.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde::{Serialize, Serializer};
+use tokio::time::Instant;
+
+use crate::lifecycle::{Generation, Reason, StateKind};
+use crate::protocol::{ProtocolVersion, RawJson};
+
+/// One server, as of now.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Status {
+    /// Its name.
+    pub server: Arc<str>,
+    /// Where it is in its life.
+    pub state: StateKind,
+    /// Why it is there.
+    pub reason: Reason,
+    /// Since when.
+    pub since: SystemTime,
+    /// The connection that serves calls, or the last one that did.
+    pub generation: Option<Generation>,
+    /// Connected, but recent calls or listings failed.
+    pub degraded: bool,
+    /// Reconnect attempts since it last proved itself.
+    pub attempts: u32,
+    /// When the next attempt is due.
+    #[serde(rename = "next_retry_ms", serialize_with = "as_ms_from_now")]
+    pub next_retry_at: Option<Instant>,
+    /// The newest failure, with its causes. Kept after recovery, so that it can still be asked for.
+    pub last_error: Option<String>,
+    /// Connections made beyond the first.
+    pub reconnects: u64,
+    /// Listings that failed in a row.
+    pub discovery_failures: u32,
+    /// Calls that failed in a row.
+    pub rpc_failures: u32,
+    /// How it is spoken to.
+    pub transport: Option<&'static str>,
+    /// The revision it speaks.
+    pub protocol: Option<ProtocolVersion>,
+    /// The child's process id.
+    pub pid: Option<u32>,
+    /// The last lines the child wrote to its standard error.
+    pub stderr_tail: Vec<String>,
+    /// Messages that were not JSON-RPC, or too large.
+    pub garbage: u64,
+    /// What the newest of them was.
+    pub last_garbage: Option<String>,
+    /// Reports of connections that were no longer the current one, dropped.
+    pub stale_events: u64,
+    /// Calls that wait for a connection.
+    pub held: usize,
+    /// When a call could have a probe made, at the earliest.
+    #[serde(skip)]
+    pub(crate) earliest_attempt_at: Option<Instant>,
+    #[serde(skip)]
+    pub(crate) last_failure: Option<crate::error::SharedError>,
+    /// A second handshake is to decide whether the session is still known.
+    #[serde(skip)]
+    pub(crate) in_doubt: bool,
+}
+
+/// Something happened to a server.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+#[non_exhaustive]
+pub enum HubEvent {
+    /// It changed its state, or its generation.
+    Transition(Transition),
+    /// What it offers changed, or is no longer offered.
+    CatalogChanged {
+        /// Whose.
+        server: Arc<str>,
+        /// The hub's catalog version from now on.
+        version: u64,
+    },
+}
+
+/// One step of a server's life.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Transition {
+    /// Whose.
+    pub server: Arc<str>,
+    /// From.
+    pub from: StateKind,
+    /// To.
+    pub to: StateKind,
+    /// What caused it.
+    pub event: &'static str,
+    /// Why it is there now.
+    pub reason: Reason,
+    /// The generation concerned, if any was ever connected.
+    pub generation: Option<Generation>,
+}
+
+/// A notification of a server that is not about a call: log messages, resource updates and whatever else it sends.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Notification {
+    /// Who sent it.
+    pub server: Arc<str>,
+    /// On which connection.
+    pub generation: Generation,
+    /// Its method, such as `notifications/message`.
+    pub method: String,
+    /// Its params as sent.
+    pub params: Option<RawJson>,
+}
+
+fn as_ms_from_now<S: Serializer>(at: &Option<Instant>, serializer: S) -> Result<S::Ok, S::Error> {
+    let left = at.map(|at| at.saturating_duration_since(Instant::now()));
+    left.as_ref().map(Duration::as_millis).serialize(serializer)
+}

@@ -1,0 +1,37 @@
+//! The JSON-RPC envelope and the few MCP facts the runtime must know. Payloads stay raw.
+
+mod message;
+mod raw_json;
+mod request;
+mod version;
+
+pub use message::RpcError;
+pub(crate) use message::{Malformed, Message, parse};
+pub use raw_json::RawJson;
+pub(crate) use request::{
+    error_response, notification, request, result_response, tool_call, with_progress_token,
+};
+pub use version::ProtocolVersion;
+
+/// Method names, so that none is spelt twice.
+pub(crate) mod method {
+    pub(crate) const INITIALIZE: &str = "initialize";
+    pub(crate) const INITIALIZED: &str = "notifications/initialized";
+    pub(crate) const CANCELLED: &str = "notifications/cancelled";
+    pub(crate) const PROGRESS: &str = "notifications/progress";
+    pub(crate) const RESOURCE_UPDATED: &str = "notifications/resources/updated";
+    pub(crate) const ROOTS_CHANGED: &str = "notifications/roots/list_changed";
+    pub(crate) const PING: &str = "ping";
+    pub(crate) const TOOLS_CALL: &str = "tools/call";
+    pub(crate) const SET_LEVEL: &str = "logging/setLevel";
+    pub(crate) const SUBSCRIBE: &str = "resources/subscribe";
+    pub(crate) const UNSUBSCRIBE: &str = "resources/unsubscribe";
+    pub(crate) const SAMPLING: &str = "sampling/createMessage";
+    pub(crate) const ELICITATION: &str = "elicitation/create";
+    pub(crate) const ROOTS_LIST: &str = "roots/list";
+}
+
+/// JSON-RPC error codes we send ourselves.
+pub(crate) mod code {
+    pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
+}

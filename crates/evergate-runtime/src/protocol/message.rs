@@ -1,0 +1,203 @@
+//! Reading a JSON-RPC message: the envelope is parsed, the payload only located.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::RawJson;
+
+/// One message from a server.
+#[derive(Debug, Clone)]
+pub(crate) enum Message {
+    Request {
+        id: RawJson,
+        method: String,
+        params: Option<RawJson>,
+    },
+    Notification {
+        method: String,
+        params: Option<RawJson>,
+    },
+    /// `id` is `None` where the server left it out or sent null: an error it could not attribute.
+    Response {
+        id: Option<RawJson>,
+        answer: Result<RawJson, RpcError>,
+    },
+}
+
+/// A JSON-RPC error as the server sent it.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message} (code {code})")]
+pub struct RpcError {
+    /// The error's `code`.
+    pub code: i64,
+    /// The error's `message`.
+    pub message: String,
+    /// The whole error object, unchanged.
+    pub raw: RawJson,
+}
+
+/// What a server sent is not JSON-RPC. The text itself is not kept: it may be large, or secret.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("not a JSON-RPC message: {0}")]
+pub(crate) struct Malformed(String);
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(default, borrow, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(default, borrow)]
+    method: Option<Cow<'a, str>>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(default, borrow, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct ErrorFields {
+    #[serde(default)]
+    code: i64,
+    #[serde(default)]
+    message: String,
+}
+
+/// Reads a body that holds one message, or an array of them as revision 2025-03-26 allows.
+pub(crate) fn parse(body: &Bytes) -> Result<Vec<Message>, Malformed> {
+    let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first == Some(&b'[') {
+        let batch: Vec<&RawValue> = serde_json::from_slice(body).map_err(Malformed::json)?;
+        batch.into_iter().map(|item| parse_one(body, item.get().as_bytes())).collect()
+    } else {
+        Ok(vec![parse_one(body, body)?])
+    }
+}
+
+fn parse_one(whole: &Bytes, text: &[u8]) -> Result<Message, Malformed> {
+    let envelope: Envelope<'_> = serde_json::from_slice(text).map_err(Malformed::json)?;
+    let part = |value: &RawValue| RawJson::part_of(whole, value);
+    let id = envelope.id.filter(|id| id.get() != "null").map(part);
+    let params = envelope.params.map(part);
+    match (envelope.method, id, envelope.result, envelope.error) {
+        (Some(method), Some(id), None, None) => {
+            Ok(Message::Request { id, method: method.into_owned(), params })
+        }
+        (Some(method), None, None, None) => {
+            Ok(Message::Notification { method: method.into_owned(), params })
+        }
+        (None, id, Some(result), None) => Ok(Message::Response { id, answer: Ok(part(result)) }),
+        (None, id, None, Some(error)) => {
+            Ok(Message::Response { id, answer: Err(RpcError::new(part(error))) })
+        }
+        _ => Err(Malformed("neither a request, a notification nor a response".into())),
+    }
+}
+
+/// Keeps an explicit `null` apart from an absent field, which `Option` alone does not.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+// === impl RpcError ===
+
+impl RpcError {
+    /// Takes an error object over. An object without the usual fields is kept all the same.
+    pub(crate) fn new(raw: RawJson) -> Self {
+        let fields = raw.parse().unwrap_or(ErrorFields { code: 0, message: String::new() });
+        Self { code: fields.code, message: fields.message, raw }
+    }
+
+    /// An error of our own, for handlers to refuse a server's request with.
+    pub fn with(code: i64, message: impl Into<String>) -> Self {
+        let message = message.into();
+        let raw = RawJson::from(serde_json::json!({ "code": code, "message": message }));
+        Self { code, message, raw }
+    }
+}
+
+// === impl Malformed ===
+
+impl Malformed {
+    fn json(error: serde_json::Error) -> Self {
+        // The category and position only: serde quotes parts of the input in some messages.
+        let kind = match error.classify() {
+            serde_json::error::Category::Eof => "it ends too early",
+            serde_json::error::Category::Syntax => "invalid JSON",
+            serde_json::error::Category::Data => "unexpected types or duplicate fields",
+            serde_json::error::Category::Io => "unreadable",
+        };
+        Self(format!("{kind} at column {}", error.column()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn one(text: &'static str) -> Message {
+        let mut all = parse(&Bytes::from_static(text.as_bytes())).unwrap();
+        assert_eq!(all.len(), 1);
+        all.remove(0)
+    }
+
+    #[test]
+    fn payloads_keep_every_byte() {
+        let text = r#"{"result":{"z":1,"a":9223372036854775808,"u":{"new":[1.0,1e2]}},"jsonrpc":"2.0","id":7}"#;
+        let Message::Response { id, answer } = one(text) else { panic!("a response") };
+        assert_eq!(id.unwrap().as_str(), "7");
+        assert_eq!(
+            answer.unwrap().as_str(),
+            r#"{"z":1,"a":9223372036854775808,"u":{"new":[1.0,1e2]}}"#
+        );
+    }
+
+    #[test]
+    fn payloads_share_the_body() {
+        let body = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"result":{"a":1}}"#);
+        let Message::Response { answer: Ok(result), .. } = parse(&body).unwrap().remove(0) else {
+            panic!("a result")
+        };
+        let offset = result.as_bytes().as_ptr() as usize - body.as_ptr() as usize;
+        assert_eq!(offset, 33);
+    }
+
+    #[test]
+    fn a_null_result_is_a_result_and_a_null_id_is_none() {
+        assert!(matches!(
+            one(r#"{"id":1,"result":null}"#),
+            Message::Response { answer: Ok(_), .. }
+        ));
+        assert!(matches!(
+            one(r#"{"id":null,"error":{"code":-32000,"message":"x"}}"#),
+            Message::Response { id: None, answer: Err(_) }
+        ));
+    }
+
+    #[test]
+    fn an_error_keeps_fields_nobody_knows() {
+        let text = r#"{"id":1,"error":{"message":"no","code":-32050,"hint":true}}"#;
+        let Message::Response { answer: Err(error), .. } = one(text) else { panic!("an error") };
+        assert_eq!((error.code, error.message.as_str()), (-32050, "no"));
+        assert_eq!(error.raw.as_str(), r#"{"message":"no","code":-32050,"hint":true}"#);
+    }
+
+    #[test]
+    fn batches_are_read_one_by_one() {
+        let body = Bytes::from_static(br#" [{"method":"a"},{"id":"x","method":"b","params":{}}]"#);
+        let all = parse(&body).unwrap();
+        assert!(matches!(&all[0], Message::Notification { method, .. } if method == "a"));
+        assert!(matches!(&all[1], Message::Request { id, .. } if id.as_str() == "\"x\""));
+    }
+
+    #[test]
+    fn garbage_is_refused_without_being_quoted() {
+        for text in ["", "hello secret", "{}", "[1]", r#"{"id":1,"id":2,"result":1}"#, "\u{0}"] {
+            let error = parse(&Bytes::copy_from_slice(text.as_bytes())).unwrap_err().to_string();
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+}

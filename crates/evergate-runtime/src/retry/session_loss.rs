@@ -1,0 +1,152 @@
+//! Does this answer mean that the server forgot our session?
+//!
+//! The specification has one sign, 404. Servers in the field have a dozen. Each is a row here, with the server it was
+//! seen on; nothing else in the runtime looks at status codes or wordings for this purpose.
+
+/// What came back for a request that carried a session id.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Evidence<'a> {
+    pub(crate) status: u16,
+    /// The JSON-RPC error code, if the body held one.
+    pub(crate) code: Option<i64>,
+    /// The JSON-RPC error message, or the start of the body.
+    pub(crate) text: &'a str,
+}
+
+/// What it means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum SessionSign {
+    /// The session is gone; the request was not executed.
+    Lost,
+    /// It may be gone, or the request was bad: a second handshake decides.
+    Doubtful,
+    /// The answer is about something else.
+    Fine,
+}
+
+struct Row {
+    status: Option<u16>,
+    code: Option<i64>,
+    /// Lower case; found anywhere in the text.
+    wording: &'static str,
+    sign: SessionSign,
+    #[cfg_attr(not(test), expect(dead_code, reason = "documents the row, printed by its test"))]
+    seen_on: &'static str,
+}
+
+/// A 5xx or 401 says nothing about sessions unless its wording does, and then only in these shapes; 500 never.
+const fn row(
+    status: Option<u16>,
+    code: Option<i64>,
+    wording: &'static str,
+    sign: SessionSign,
+    seen_on: &'static str,
+) -> Row {
+    Row { status, code, wording, sign, seen_on }
+}
+
+/// First match decides.
+static ROWS: &[Row] = {
+    use SessionSign::{Doubtful, Fine, Lost};
+    &[
+        row(Some(404), None, "", Lost, "the specification; TypeScript and Python SDKs, FastMCP"),
+        // Answers of the stateless revision: about the request, whatever their status.
+        row(Some(400), Some(-32020), "", Fine, "2026-07-28 servers: header mismatch"),
+        row(Some(400), Some(-32021), "", Fine, "2026-07-28 servers: missing client capability"),
+        row(Some(400), Some(-32022), "", Fine, "2026-07-28 servers: unsupported revision"),
+        // We did send one: something between us strips the header, and a new session would fare no better.
+        row(Some(400), None, "missing mcp-session-id", Fine, "proxies that drop headers"),
+        row(
+            Some(400),
+            None,
+            "mcp-session-id header is required",
+            Fine,
+            "proxies that drop headers",
+        ),
+        row(Some(400), None, "session not found", Lost, "older Python SDK servers"),
+        row(Some(400), None, "session missing", Lost, "Go SDK servers"),
+        row(
+            Some(400),
+            None,
+            "unknown mcp-session-id",
+            Lost,
+            "gateways with their own session table",
+        ),
+        row(Some(400), None, "could not find session", Lost, "Spring AI servers"),
+        row(Some(400), None, "invalid or expired session", Lost, "hand-written servers"),
+        row(Some(400), None, "no valid session id", Lost, "server-everything, TypeScript examples"),
+        row(Some(400), None, "server not initialized", Lost, "TypeScript SDK after a restart"),
+        row(Some(400), None, "", Doubtful, "affine and others: any 400"),
+        row(Some(401), None, "session not found", Lost, "rmcp servers before 0.9"),
+        row(Some(422), None, "expect initialize request", Lost, "rmcp servers after a restart"),
+        row(Some(422), None, "session not found", Lost, "rmcp servers"),
+        row(Some(503), None, "session not found", Lost, "neotoma"),
+        row(Some(200), Some(-32600), "session", Lost, "agent-wiki"),
+        row(Some(200), Some(-32001), "session", Lost, "TypeScript servers that answer 200"),
+        row(Some(200), Some(-32015), "", Lost, "gateways that pass the upstream's loss on"),
+    ]
+};
+
+// === impl Evidence ===
+
+impl Evidence<'_> {
+    /// The table's answer. Call it only for requests that carried a session id: without one there is none to lose.
+    pub(crate) fn sign(&self) -> SessionSign {
+        let text = self.text.to_lowercase();
+        ROWS.iter()
+            .find(|row| {
+                row.status.is_none_or(|status| status == self.status)
+                    && row.code.is_none_or(|code| Some(code) == self.code)
+                    && text.contains(row.wording)
+            })
+            .map_or(SessionSign::Fine, |row| row.sign)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every row is reached by an answer made from it, so no row hides behind an earlier one.
+    #[test]
+    fn each_row_decides_its_own_case() {
+        for row in ROWS {
+            let evidence = Evidence {
+                status: row.status.unwrap_or(200),
+                code: row.code,
+                text: &format!("Bad Request: {} (id 1)", row.wording.to_uppercase()),
+            };
+            assert_eq!(
+                evidence.sign(),
+                row.sign,
+                "{} {:?} {}",
+                evidence.text,
+                row.status,
+                row.seen_on
+            );
+        }
+    }
+
+    #[test]
+    fn other_failures_are_not_session_loss() {
+        let cases = [
+            (500, None, "session not found"),
+            (401, None, "unauthorized"),
+            (401, None, "invalid_token"),
+            (403, None, "session not found"),
+            (200, Some(-32602), "unknown tool: session"),
+            (200, Some(-32600), "invalid request"),
+            (200, None, "session not found"),
+            (503, None, "overloaded"),
+            (422, None, "unprocessable"),
+            (400, Some(-32020), "session not found"),
+        ];
+        for (status, code, text) in cases {
+            assert_eq!(
+                Evidence { status, code, text }.sign(),
+                SessionSign::Fine,
+                "{status} {text}"
+            );
+        }
+    }
+}

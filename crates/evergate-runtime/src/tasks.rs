@@ -1,0 +1,36 @@
+//! The only place that spawns. Every task is counted, so that shutdown can wait for all of them and a test can see
+//! that none is left.
+
+use std::future::Future;
+
+use tokio::task::JoinHandle;
+use tokio_util::task::TaskTracker;
+
+/// Spawns and counts. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tasks {
+    tracker: TaskTracker,
+}
+
+// === impl Tasks ===
+
+impl Tasks {
+    pub(crate) fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.tracker.spawn(task)
+    }
+
+    /// Tasks that have not ended.
+    pub(crate) fn running(&self) -> usize {
+        self.tracker.len()
+    }
+
+    /// Returns when every task has ended.
+    pub(crate) async fn ended(&self) {
+        self.tracker.close();
+        self.tracker.wait().await;
+    }
+}

@@ -1,0 +1,99 @@
+//! Bytes out, messages in. A transport knows how to carry JSON-RPC; it knows no MCP methods and decides no retries.
+//!
+//! There are three kinds of [`Link`], because there are three ways an answer finds its request: by id on one stream
+//! (child processes, memory), by id on another stream than the request went out on (HTTP+SSE), or as the response to
+//! the request's own POST (streamable HTTP, plain JSON-RPC).
+
+mod failure;
+pub(crate) mod http;
+mod line_splitter;
+mod lines;
+mod memory;
+mod open;
+#[cfg(unix)]
+mod process_group;
+mod stdio;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+pub(crate) use failure::{OpenError, SendFailure, Sign, TransportError};
+pub(crate) use http::client::HttpClient;
+pub use http::client::{DialedStream, Dialer};
+pub use http::event_decoder::{EventDecoder, EventTooLarge, ServerEvent};
+pub use line_splitter::{Line, LineSplitter};
+pub use memory::MemoryConnector;
+pub(crate) use open::{Opening, open};
+pub(crate) use stdio::StderrTail;
+
+use crate::connection::{CallWatch, Inbox};
+use crate::protocol::{RawJson, RpcError};
+
+/// What a server said to a request.
+pub(crate) type Answer = Result<RawJson, RpcError>;
+
+/// One open way to a server. Cheap to clone; closed by [`Link::close`].
+#[derive(Debug, Clone)]
+pub(crate) enum Link {
+    Lines(Arc<lines::LineLink>),
+    Sse(Arc<http::legacy_sse::SseLink>),
+    Http(Arc<http::streamable::HttpLink>),
+}
+
+// === impl Link ===
+
+impl Link {
+    /// Sends a request and waits for its answer. Has no deadline of its own; dropping it gives up waiting.
+    pub(crate) async fn exchange(
+        &self,
+        inbox: &Arc<Inbox>,
+        message: Bytes,
+        watch: &Arc<CallWatch>,
+    ) -> Result<Answer, SendFailure> {
+        match self {
+            Self::Lines(link) => link.exchange(inbox, message, watch).await,
+            Self::Sse(link) => link.exchange(inbox, message, watch).await,
+            Self::Http(link) => link.exchange(inbox, message, watch).await,
+        }
+    }
+
+    /// Sends a notification or a response: something nobody answers.
+    pub(crate) async fn post(&self, message: Bytes) -> Result<(), TransportError> {
+        match self {
+            Self::Lines(link) => link.post(message).await,
+            Self::Sse(link) => link.post(message).await,
+            Self::Http(link) => link.post(message).await,
+        }
+    }
+
+    /// Ends it. What is still under way fails; the server is told where the transport has a way to.
+    pub(crate) async fn close(&self, within: Duration) -> Result<(), TransportError> {
+        match self {
+            Self::Lines(link) => link.close(within).await,
+            Self::Sse(link) => {
+                link.close();
+                Ok(())
+            }
+            Self::Http(link) => link.close(within).await,
+        }
+    }
+
+    /// The name used in status.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Lines(link) => link.name(),
+            Self::Sse(_) => "sse",
+            Self::Http(link) => link.name(),
+        }
+    }
+
+    /// The child's process id.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        match self {
+            Self::Lines(link) => link.pid(),
+            Self::Sse(_) | Self::Http(_) => None,
+        }
+    }
+}

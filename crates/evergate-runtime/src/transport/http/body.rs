@@ -1,0 +1,141 @@
+//! Reading response bodies within a limit.
+
+use bytes::{Bytes, BytesMut};
+use http_body::Body as _;
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+
+use super::event_decoder::{EventDecoder, ServerEvent};
+use crate::error::SharedError;
+use crate::transport::TransportError;
+
+/// How much of a refusal is looked at, and how much of that is shown.
+const REFUSAL_LIMIT: usize = 64 * 1024;
+const DETAIL_CHARS: usize = 200;
+
+/// The whole body. One allocation at most: a body that arrives in one piece is passed on as it is.
+pub(crate) async fn collect(mut body: Incoming, limit: usize) -> Result<Bytes, TransportError> {
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    if announced > limit {
+        return Err(TransportError::TooLarge { limit });
+    }
+    let mut first = Bytes::new();
+    let mut rest = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| TransportError::Broken(SharedError::new(error)))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if first.len() + rest.len() + data.len() > limit {
+            return Err(TransportError::TooLarge { limit });
+        }
+        if first.is_empty() && rest.is_empty() {
+            first = data;
+            continue;
+        }
+        if rest.is_empty() {
+            rest.reserve(announced.max(first.len() + data.len()));
+            rest.extend_from_slice(&first);
+            first = Bytes::new();
+        }
+        rest.extend_from_slice(&data);
+    }
+    Ok(if rest.is_empty() { first } else { rest.freeze() })
+}
+
+/// As much of a refusal's body as is worth looking at. A body that breaks off is still a refusal.
+pub(crate) async fn collect_refusal(mut body: Incoming) -> Bytes {
+    let mut text = BytesMut::new();
+    while let Some(Ok(frame)) = body.frame().await {
+        if let Ok(data) = frame.into_data() {
+            let room = REFUSAL_LIMIT - text.len();
+            text.extend_from_slice(&data[..data.len().min(room)]);
+        }
+        if text.len() == REFUSAL_LIMIT {
+            break;
+        }
+    }
+    text.freeze()
+}
+
+/// The start of a refusal for people to read: one line, printable, `secret` cut out.
+pub(crate) fn detail(body: &[u8], secret: Option<&str>) -> String {
+    let text = String::from_utf8_lossy(body);
+    let text = match secret {
+        Some(secret) if !secret.is_empty() => text.replace(secret, "<session>"),
+        _ => text.into_owned(),
+    };
+    let line: String =
+        text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(DETAIL_CHARS).collect();
+    if line.trim().is_empty() { String::new() } else { format!(": {}", line.trim()) }
+}
+
+/// A response body read as events.
+#[derive(Debug)]
+pub(crate) struct EventStream {
+    body: Incoming,
+    decoder: EventDecoder,
+    limit: usize,
+    ended: bool,
+}
+
+// === impl EventStream ===
+
+impl EventStream {
+    pub(crate) fn new(body: Incoming, limit: usize) -> Self {
+        Self { body, decoder: EventDecoder::new(limit), limit, ended: false }
+    }
+
+    /// The next event; `None` when the stream has ended in good order.
+    pub(crate) async fn next(&mut self) -> Result<Option<ServerEvent>, TransportError> {
+        loop {
+            let event = self.decoder.next_event();
+            if let Some(event) =
+                event.map_err(|_| TransportError::TooLarge { limit: self.limit })?
+            {
+                return Ok(Some(event));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            match self.body.frame().await {
+                Some(Ok(frame)) => {
+                    if let Ok(data) = frame.into_data() {
+                        self.decoder.push(&data);
+                    }
+                }
+                Some(Err(error)) => return Err(TransportError::Broken(SharedError::new(error))),
+                None => {
+                    self.ended = true;
+                    if let Some(event) = self.decoder.finish() {
+                        return Ok(Some(event));
+                    }
+                }
+            }
+        }
+    }
+
+    pub(crate) fn last_id(&self) -> Option<&str> {
+        self.decoder.last_id()
+    }
+
+    pub(crate) fn retry(&self) -> Option<u64> {
+        self.decoder.retry()
+    }
+
+    /// Reads on to the end so that the TCP connection can be used again. `true` if the end was already there.
+    pub(crate) fn is_at_end(&mut self) -> bool {
+        use futures_util::FutureExt as _;
+        while !self.ended {
+            match self.body.frame().now_or_never() {
+                Some(Some(Ok(_))) => {}
+                Some(Some(Err(_)) | None) => self.ended = true,
+                None => return false,
+            }
+        }
+        true
+    }
+
+    /// Reads whatever is left.
+    pub(crate) async fn drain(mut self) {
+        while let Some(Ok(_)) = self.body.frame().await {}
+    }
+}

@@ -1,0 +1,246 @@
+//! Server-sent events, decoded from whatever chunks the network delivers.
+//!
+//! Written by hand because the decoders on offer either reconnect by themselves, which only `retry/` may decide, or
+//! put no limit on the size of an event. Follows the WHATWG rules: CR, LF or CRLF ends a line, an empty line ends an
+//! event, a leading byte order mark and comments are skipped.
+
+use bytes::Bytes;
+
+/// One event. Fields that were not sent are empty.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServerEvent {
+    /// The `event` field; empty means `message`.
+    pub kind: String,
+    /// The `data` lines, joined by newlines.
+    pub data: Bytes,
+    /// The last event id as of this event: `None` if the server never set one or reset it.
+    pub id: Option<String>,
+}
+
+/// An event grew past the limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an event larger than {limit} bytes")]
+pub struct EventTooLarge {
+    limit: usize,
+}
+
+/// Takes chunks, gives events.
+#[derive(Debug)]
+pub struct EventDecoder {
+    limit: usize,
+    /// Received and not yet split into lines.
+    buffer: Vec<u8>,
+    /// How much of `buffer` is consumed, and how much is known to hold no line end.
+    start: usize,
+    scanned: usize,
+    /// The last line ended in CR: an LF that follows belongs to it.
+    after_cr: bool,
+    first_line: bool,
+    kind: String,
+    data: Vec<u8>,
+    has_data: bool,
+    id: Option<String>,
+    retry: Option<u64>,
+}
+
+// === impl EventDecoder ===
+
+impl EventDecoder {
+    /// A decoder that takes events of up to `limit` bytes.
+    pub fn new(limit: usize) -> Self {
+        Self {
+            limit,
+            buffer: Vec::new(),
+            start: 0,
+            scanned: 0,
+            after_cr: false,
+            first_line: true,
+            kind: String::new(),
+            data: Vec::new(),
+            has_data: false,
+            id: None,
+            retry: None,
+        }
+    }
+
+    /// Adds what arrived.
+    pub fn push(&mut self, chunk: &[u8]) {
+        if self.start > 0 {
+            self.buffer.drain(..self.start);
+            self.scanned -= self.start;
+            self.start = 0;
+        }
+        self.buffer.extend_from_slice(chunk);
+    }
+
+    /// The next complete event, if there is one.
+    pub fn next_event(&mut self) -> Result<Option<ServerEvent>, EventTooLarge> {
+        while let Some(line) = self.next_line()? {
+            if let Some(event) = self.take_line(line) {
+                return Ok(Some(event));
+            }
+            if self.data.len() > self.limit {
+                return Err(EventTooLarge { limit: self.limit });
+            }
+        }
+        Ok(None)
+    }
+
+    /// What is left when the stream ends. The standard discards an event that no empty line ended; servers that
+    /// forget it exist, and their answer is complete JSON or is refused later.
+    pub fn finish(&mut self) -> Option<ServerEvent> {
+        let rest = self.start..self.buffer.len();
+        if !rest.is_empty() {
+            self.take_line(rest);
+        }
+        self.end_event()
+    }
+
+    /// The last event id the server set.
+    pub fn last_id(&self) -> Option<&str> {
+        self.id.as_deref()
+    }
+
+    /// The reconnection delay in milliseconds the server last asked for.
+    pub fn retry(&self) -> Option<u64> {
+        self.retry
+    }
+
+    fn next_line(&mut self) -> Result<Option<std::ops::Range<usize>>, EventTooLarge> {
+        if self.after_cr && self.buffer.get(self.start) == Some(&b'\n') {
+            self.start += 1;
+            self.after_cr = false;
+        }
+        self.scanned = self.scanned.max(self.start);
+        let Some(found) = memchr::memchr2(b'\n', b'\r', &self.buffer[self.scanned..]) else {
+            self.scanned = self.buffer.len();
+            if self.buffer.len() - self.start > self.limit {
+                return Err(EventTooLarge { limit: self.limit });
+            }
+            return Ok(None);
+        };
+        let end = self.scanned + found;
+        let line = self.start..end;
+        self.after_cr = self.buffer[end] == b'\r';
+        self.start = end + 1;
+        self.scanned = self.start;
+        Ok(Some(line))
+    }
+
+    fn take_line(&mut self, line: std::ops::Range<usize>) -> Option<ServerEvent> {
+        let mut line = &self.buffer[line];
+        if std::mem::take(&mut self.first_line) {
+            line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+        }
+        if line.is_empty() {
+            return self.end_event();
+        }
+        let (field, value) = match memchr::memchr(b':', line) {
+            Some(colon) => {
+                let value = &line[colon + 1..];
+                (&line[..colon], value.strip_prefix(b" ").unwrap_or(value))
+            }
+            None => (line, &b""[..]),
+        };
+        match field {
+            b"data" => {
+                if self.has_data {
+                    self.data.push(b'\n');
+                }
+                self.has_data = true;
+                self.data.extend_from_slice(value);
+            }
+            b"event" => self.kind = String::from_utf8_lossy(value).into_owned(),
+            b"id" if !value.contains(&0) => {
+                let id = String::from_utf8_lossy(value).into_owned();
+                self.id = Some(id).filter(|id| !id.is_empty());
+            }
+            b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
+                self.retry = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
+            }
+            // A comment, a field nobody knows, or an invalid value: the standard says to skip it.
+            _ => {}
+        }
+        None
+    }
+
+    fn end_event(&mut self) -> Option<ServerEvent> {
+        let kind = std::mem::take(&mut self.kind);
+        if !std::mem::take(&mut self.has_data) {
+            return None;
+        }
+        let data = std::mem::take(&mut self.data).into();
+        Some(ServerEvent { kind, data, id: self.id.clone() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn decode(text: &[u8], chunk: usize) -> Vec<ServerEvent> {
+        let mut decoder = EventDecoder::new(1024);
+        let mut events = Vec::new();
+        for part in text.chunks(chunk.max(1)) {
+            decoder.push(part);
+            while let Some(event) = decoder.next_event().unwrap() {
+                events.push(event);
+            }
+        }
+        events.extend(decoder.finish());
+        events
+    }
+
+    #[test]
+    fn fields_comments_and_joined_data() {
+        let text = b"\xEF\xBB\xBF: hi\nevent: endpoint\ndata: a\ndata:b\nid: 7\nretry: 20\n\nid\ndata:  c\n\n";
+        let events = decode(text, 3);
+        assert_eq!(events.len(), 2);
+        assert_eq!(events[0].kind, "endpoint");
+        assert_eq!(events[0].data, "a\nb");
+        assert_eq!(events[0].id.as_deref(), Some("7"));
+        assert_eq!(events[1].data, " c");
+        assert_eq!(events[1].id, None, "an empty id resets the cursor");
+    }
+
+    #[test]
+    fn a_final_event_without_its_empty_line_counts() {
+        assert_eq!(decode(b"data: x", 100)[0].data, "x");
+        assert_eq!(decode(b"data: x\n", 100)[0].data, "x");
+        assert!(decode(b"id: 4\n", 100).is_empty());
+    }
+
+    #[test]
+    fn a_priming_event_sets_the_id_and_is_empty() {
+        let events = decode(b"id: p\ndata:\n\n", 100);
+        assert_eq!((events[0].data.len(), events[0].id.as_deref()), (0, Some("p")));
+    }
+
+    #[test]
+    fn size_is_bounded_however_it_arrives() {
+        let mut one_line = EventDecoder::new(8);
+        one_line.push(b"data: 0123456789");
+        assert!(one_line.next_event().is_err());
+        let mut many_lines = EventDecoder::new(8);
+        for _ in 0..4 {
+            many_lines.push(b"data: abc\n");
+        }
+        assert!(many_lines.next_event().is_err());
+    }
+
+    proptest! {
+        /// Chunk borders carry no meaning.
+        #[test]
+        fn chunking_changes_nothing(text in "(data|id|event|retry|:|x)?[:]? ?[a-z0-9]{0,6}(\r\n|\n|\r|\n\n){1,3}", n in 1usize..8, repeat in 1usize..5) {
+            let text = text.repeat(repeat);
+            prop_assert_eq!(decode(text.as_bytes(), n), decode(text.as_bytes(), usize::MAX));
+        }
+
+        #[test]
+        fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..512), n in 1usize..16) {
+            decode(&bytes, n);
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The headers MCP gives a meaning to.
+
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+
+pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(crate) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(crate) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const JSON_OR_EVENTS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+
+/// What a body is said to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BodyKind {
+    Json,
+    Events,
+    Other,
+}
+
+/// For a POST that may be answered by JSON or by a stream.
+pub(crate) fn for_post(custom: &HeaderMap) -> HeaderMap {
+    with(custom, Some(JSON), JSON_OR_EVENTS)
+}
+
+/// For a POST to a server that knows no streams.
+pub(crate) fn for_plain_post(custom: &HeaderMap) -> HeaderMap {
+    with(custom, Some(JSON), JSON)
+}
+
+/// For a GET that opens a stream.
+pub(crate) fn for_get(custom: &HeaderMap) -> HeaderMap {
+    with(custom, None, EVENTS)
+}
+
+pub(crate) fn body_kind(headers: &HeaderMap) -> BodyKind {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = value.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") {
+        BodyKind::Json
+    } else if essence.eq_ignore_ascii_case("text/event-stream") {
+        BodyKind::Events
+    } else {
+        BodyKind::Other
+    }
+}
+
+/// The content type for an error message: it is the server's text, so it is cut short.
+pub(crate) fn content_type(headers: &HeaderMap) -> String {
+    let value =
+        headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("no type");
+    value.chars().take(80).collect()
+}
+
+fn with(custom: &HeaderMap, content_type: Option<HeaderValue>, accept: HeaderValue) -> HeaderMap {
+    let mut headers = custom.clone();
+    if let Some(content_type) = content_type {
+        headers.insert(CONTENT_TYPE, content_type);
+    }
+    headers.insert(ACCEPT, accept);
+    headers
+}

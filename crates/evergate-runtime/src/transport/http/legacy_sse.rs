@@ -1,0 +1,204 @@
+//! HTTP+SSE of revision 2024-11-05: one stream brings everything, messages go out by POST to an address it names.
+//!
+//! The stream is the session. When it ends nothing can be resumed: what was sent and not answered has an unknown
+//! outcome.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, StatusCode, Uri};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use url::Url;
+
+use super::body::{self, EventStream};
+use super::client::{HttpClient, OnceBody};
+use super::headers::{self, BodyKind};
+use super::streamable::HttpContext;
+use crate::connection::{CallWatch, Inbox, Reporter};
+use crate::error::SharedError;
+use crate::lifecycle::Loss;
+use crate::protocol::parse;
+use crate::retry::Outcome;
+use crate::transport::{Answer, Link, OpenError, SendFailure, Sign, TransportError};
+
+/// An open stream and the address messages go to.
+#[derive(Debug)]
+pub(crate) struct SseLink {
+    client: HttpClient,
+    endpoint: Uri,
+    post_headers: HeaderMap,
+    header_timeout: Duration,
+    closed: CancellationToken,
+}
+
+/// Opens the stream, waits for the address, then reads on in a task of its own.
+pub(crate) async fn open(
+    context: HttpContext,
+    base: &Url,
+    inbox: Arc<Inbox>,
+    reporter: Reporter,
+) -> Result<Arc<SseLink>, OpenError> {
+    let mut request = Request::new(OnceBody::empty());
+    *request.uri_mut() = context.uri.clone();
+    *request.headers_mut() = headers::for_get(&context.custom);
+    let sending = timeout(context.header_timeout, context.client.send(request));
+    let response = match sending.await {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) => return Err(TransportError::Connect(SharedError::new(error)).into()),
+        Err(_) => return Err(TransportError::Slow(context.header_timeout).into()),
+    };
+    let status = response.status();
+    if status == StatusCode::UNAUTHORIZED {
+        return Err(OpenError::AuthRequired { status: status.as_u16() });
+    }
+    if status != StatusCode::OK {
+        let detail = body::detail(&body::collect_refusal(response.into_body()).await, None);
+        return Err(TransportError::Status { status: status.as_u16(), detail }.into());
+    }
+    if headers::body_kind(response.headers()) != BodyKind::Events {
+        return Err(TransportError::ContentType(headers::content_type(response.headers())).into());
+    }
+    let mut stream = EventStream::new(response.into_body(), context.max_message_bytes);
+    let endpoint = loop {
+        match stream.next().await? {
+            Some(event) if event.kind == "endpoint" => break endpoint(base, &event.data)?,
+            Some(_) => {}
+            None => return Err(TransportError::StreamEnded.into()),
+        }
+    };
+    let link = Arc::new(SseLink {
+        client: context.client,
+        endpoint,
+        post_headers: headers::for_post(&context.custom),
+        header_timeout: context.header_timeout,
+        closed: CancellationToken::new(),
+    });
+    context.tasks.spawn(read(link.clone(), stream, inbox, reporter));
+    Ok(link)
+}
+
+/// The address for messages: relative to the stream's own, and never at another host, which could be anybody's.
+fn endpoint(base: &Url, data: &[u8]) -> Result<Uri, OpenError> {
+    let text = std::str::from_utf8(data).unwrap_or_default();
+    let unusable = || OpenError::BadHandshake("the endpoint event holds no address".into());
+    let address = base.join(text.trim()).map_err(|_| unusable())?;
+    if address.origin() != base.origin() {
+        return Err(OpenError::ForeignEndpoint);
+    }
+    address.as_str().parse().map_err(|_| unusable())
+}
+
+async fn read(link: Arc<SseLink>, mut stream: EventStream, inbox: Arc<Inbox>, reporter: Reporter) {
+    let error = loop {
+        let next = tokio::select! {
+            () = link.closed.cancelled() => break TransportError::Closed,
+            next = stream.next() => next,
+        };
+        match next {
+            Ok(Some(event)) if matches!(&*event.kind, "" | "message") => match parse(&event.data) {
+                Ok(messages) => {
+                    for message in messages {
+                        inbox.receive(message, &Link::Sse(link.clone()), None);
+                    }
+                }
+                Err(error) => inbox.count_garbage(&error),
+            },
+            Ok(Some(_)) => {}
+            Ok(None) => break TransportError::StreamEnded,
+            Err(error) => break error,
+        }
+    };
+    inbox.fail_all(&error);
+    if !link.closed.is_cancelled() {
+        reporter.lost(Loss::Transport, error).await;
+    }
+}
+
+// === impl SseLink ===
+
+impl SseLink {
+    pub(crate) async fn exchange(
+        &self,
+        inbox: &Arc<Inbox>,
+        message: Bytes,
+        watch: &Arc<CallWatch>,
+    ) -> Result<Answer, SendFailure> {
+        let mut pending = inbox.expect(watch);
+        let posting = self.send(message, Some(watch.clone()));
+        tokio::pin!(posting);
+        // The answer may overtake the acknowledgement of the POST.
+        let acknowledged = tokio::select! {
+            biased;
+            answer = pending.answer() => return answer,
+            acknowledged = &mut posting => acknowledged,
+        };
+        match acknowledged {
+            Ok(()) => pending.answer().await,
+            Err(error) => Err(match &error {
+                TransportError::Connect(_) => {
+                    SendFailure::new(Outcome::NotSent, error, Sign::Lost(Loss::Transport))
+                }
+                TransportError::Status { status: 404 | 410, .. } => {
+                    SendFailure::new(Outcome::Rejected, error, Sign::Lost(Loss::Session))
+                }
+                TransportError::Status { status: 401, .. } => {
+                    SendFailure::new(Outcome::Rejected, error, Sign::Lost(Loss::Auth))
+                }
+                TransportError::Status { status: 400..=499, .. } => {
+                    SendFailure::new(Outcome::Rejected, error, Sign::None)
+                }
+                _ if !watch.is_sent() => SendFailure::new(Outcome::NotSent, error, Sign::None),
+                _ => SendFailure::new(Outcome::Unknown, error, Sign::Strike),
+            }),
+        }
+    }
+
+    pub(crate) async fn post(&self, message: Bytes) -> Result<(), TransportError> {
+        self.send(message, None).await
+    }
+
+    pub(crate) fn close(&self) {
+        self.closed.cancel();
+    }
+
+    async fn send(
+        &self,
+        message: Bytes,
+        watch: Option<Arc<CallWatch>>,
+    ) -> Result<(), TransportError> {
+        let mut request = Request::new(OnceBody::new(message, watch));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.endpoint.clone();
+        *request.headers_mut() = self.post_headers.clone();
+        let response = match timeout(self.header_timeout, self.client.send(request)).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) if error.is_connect() => {
+                return Err(TransportError::Connect(SharedError::new(error)));
+            }
+            Ok(Err(error)) => return Err(TransportError::Broken(SharedError::new(error))),
+            Err(_) => return Err(TransportError::Slow(self.header_timeout)),
+        };
+        let status = response.status();
+        if status.is_success() {
+            return Ok(());
+        }
+        let detail = body::detail(&body::collect_refusal(response.into_body()).await, None);
+        Err(TransportError::Status { status: status.as_u16(), detail })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_never_go_to_another_host() {
+        let base = Url::parse("https://host:1/a/sse").unwrap();
+        assert_eq!(endpoint(&base, b"/message?s=1").unwrap(), "https://host:1/message?s=1");
+        assert_eq!(endpoint(&base, b"message").unwrap(), "https://host:1/a/message");
+        assert!(matches!(endpoint(&base, b"https://host:2/x"), Err(OpenError::ForeignEndpoint)));
+        assert!(matches!(endpoint(&base, b"//evil/x"), Err(OpenError::ForeignEndpoint)));
+    }
+}

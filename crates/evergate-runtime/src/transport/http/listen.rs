@@ -1,0 +1,107 @@
+//! The listening stream: how an idle server's news reaches us, and how we notice that it is gone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use tokio::time::sleep;
+
+use super::body;
+use super::headers::{self, BodyKind};
+use super::streamable::{HttpLink, MAX_RETRY};
+use crate::connection::{Inbox, Reporter};
+use crate::lifecycle::Loss;
+use crate::protocol::parse;
+use crate::retry::SessionSign;
+use crate::transport::{Link, TransportError};
+
+/// The first delay after a stream ended or failed; doubles while it keeps failing.
+const FIRST_DELAY: Duration = Duration::from_millis(500);
+
+/// What one round of listening came to.
+enum Round {
+    /// The stream was open and ended; come back after the server's own delay, if it named one.
+    Ended { retry: Option<Duration> },
+    /// It did not open; come back later.
+    Failed,
+    /// The server offers no stream. Not an error.
+    Unavailable,
+    /// The connection is of no more use.
+    Lost(Loss, TransportError),
+}
+
+/// Listens for as long as the generation lives; the caller ends it by dropping it.
+pub(crate) async fn listen(link: Arc<HttpLink>, inbox: Arc<Inbox>, reporter: Reporter) {
+    // The cursor lives and dies with this generation: an id of another session would mean nothing to the server.
+    let mut cursor: Option<String> = None;
+    let mut opened = false;
+    let mut delay = FIRST_DELAY;
+    loop {
+        match round(&link, &inbox, &mut cursor, &mut opened).await {
+            Round::Ended { retry } => {
+                delay = FIRST_DELAY;
+                sleep(retry.unwrap_or(FIRST_DELAY)).await;
+            }
+            Round::Failed => {
+                sleep(delay).await;
+                delay = (delay * 2).min(MAX_RETRY);
+            }
+            Round::Unavailable => return,
+            Round::Lost(loss, error) => {
+                reporter.lost(loss, error).await;
+                return;
+            }
+        }
+    }
+}
+
+async fn round(
+    link: &Arc<HttpLink>,
+    inbox: &Arc<Inbox>,
+    cursor: &mut Option<String>,
+    opened: &mut bool,
+) -> Round {
+    let response = match link.get(cursor.as_deref()).await {
+        Ok(response) => response,
+        Err(error @ TransportError::Connect(_)) => return Round::Lost(Loss::Transport, error),
+        Err(_) => return Round::Failed,
+    };
+    let status = response.status();
+    if !status.is_success() {
+        let text = body::collect_refusal(response.into_body()).await;
+        let (sign, _) = link.session_sign(status, &text);
+        return match sign {
+            SessionSign::Lost => Round::Lost(Loss::Session, link.session_lost(status, &text)),
+            // It took our session when it opened the stream, and now finds fault with the same request.
+            SessionSign::Doubtful if *opened => {
+                Round::Lost(Loss::Session, link.session_lost(status, &text))
+            }
+            _ if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
+                Round::Failed
+            }
+            _ => Round::Unavailable,
+        };
+    }
+    if headers::body_kind(response.headers()) != BodyKind::Events {
+        return Round::Failed;
+    }
+    *opened = true;
+    inbox.listening_began();
+    let mut stream = link.event_stream(response);
+    // An event that is too large, or a broken connection, ends the stream like its end does.
+    while let Ok(Some(event)) = stream.next().await {
+        if event.data.is_empty() || !matches!(&*event.kind, "" | "message") {
+            continue;
+        }
+        match parse(&event.data) {
+            Ok(messages) => {
+                for message in messages {
+                    inbox.receive(message, &Link::Http(link.clone()), None);
+                }
+            }
+            Err(error) => inbox.count_garbage(&error),
+        }
+    }
+    *cursor = stream.last_id().map(str::to_owned);
+    Round::Ended { retry: stream.retry().map(|ms| Duration::from_millis(ms).min(MAX_RETRY)) }
+}

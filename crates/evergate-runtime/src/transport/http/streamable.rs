@@ -1,0 +1,460 @@
+//! Streamable HTTP, and plain JSON-RPC over POST, which is the same without streams.
+//!
+//! An answer is bound to the POST it responds to, whatever id its body carries or lacks. A stream that breaks before
+//! the answer is resumed where the server gave a cursor to resume from; otherwise the outcome is unknown.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{HeaderMap, HeaderValue};
+use http::{Method, Request, Response, StatusCode, Uri};
+use hyper::body::Incoming;
+use tokio::time::{sleep, timeout};
+
+use super::body::{self, EventStream};
+use super::client::{HttpClient, OnceBody};
+use super::headers::{self, BodyKind};
+use crate::connection::{CallWatch, Inbox};
+use crate::error::SharedError;
+use crate::lifecycle::Loss;
+use crate::protocol::{Message, ProtocolVersion, RpcError, parse};
+use crate::retry::{Evidence, Outcome, SessionSign};
+use crate::tasks::Tasks;
+use crate::transport::{Answer, Link, SendFailure, Sign, TransportError};
+
+/// One session with one server.
+#[derive(Debug)]
+pub(crate) struct HttpLink {
+    client: HttpClient,
+    uri: Uri,
+    custom: HeaderMap,
+    profile: Profile,
+    header_timeout: Duration,
+    max_message_bytes: usize,
+    tasks: Tasks,
+    /// The id that came with the answer to initialize, until the handshake is complete.
+    provisional: Mutex<Option<HeaderValue>>,
+    established: OnceLock<Established>,
+}
+
+/// Which dialect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Profile {
+    Streamable,
+    Plain,
+}
+
+/// What the handshake settled.
+#[derive(Debug)]
+struct Established {
+    session: Option<HeaderValue>,
+    post: HeaderMap,
+    get: HeaderMap,
+}
+
+/// What all links of a slot have in common.
+#[derive(Debug, Clone)]
+pub(crate) struct HttpContext {
+    pub(crate) client: HttpClient,
+    pub(crate) uri: Uri,
+    pub(crate) custom: HeaderMap,
+    pub(crate) header_timeout: Duration,
+    pub(crate) max_message_bytes: usize,
+    pub(crate) tasks: Tasks,
+}
+
+/// Attempts in a row to resume a broken stream.
+const RESUME_ATTEMPTS: u32 = 3;
+/// The delay before a resume if the server names none.
+const RESUME_DELAY: Duration = Duration::from_millis(500);
+/// The longest delay a server may ask for.
+pub(super) const MAX_RETRY: Duration = Duration::from_secs(30);
+/// How long a finished stream may take to end so that its TCP connection can be used again.
+const TAIL_TIMEOUT: Duration = Duration::from_secs(1);
+
+// === impl HttpLink ===
+
+impl HttpLink {
+    pub(crate) fn new(context: HttpContext, profile: Profile) -> Self {
+        let HttpContext { client, uri, custom, header_timeout, max_message_bytes, tasks } = context;
+        Self {
+            client,
+            uri,
+            custom,
+            profile,
+            header_timeout,
+            max_message_bytes,
+            tasks,
+            provisional: Mutex::new(None),
+            established: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        match self.profile {
+            Profile::Streamable => "streamable_http",
+            Profile::Plain => "plain_http",
+        }
+    }
+
+    /// Keeps the session id and revision the handshake settled, for every later request.
+    pub(crate) fn establish(&self, version: ProtocolVersion) {
+        let session = self.take_provisional();
+        let mut post = self.post_headers();
+        let mut get = headers::for_get(&self.custom);
+        for headers in [&mut post, &mut get] {
+            headers.insert(headers::PROTOCOL_VERSION, HeaderValue::from_static(version.as_str()));
+            if let Some(session) = &session {
+                headers.insert(headers::SESSION_ID, session.clone());
+            }
+        }
+        // A handshake happens once per link; a second would find this set and change nothing.
+        let _ = self.established.set(Established { session, post, get });
+    }
+
+    pub(crate) async fn exchange(
+        self: &Arc<Self>,
+        inbox: &Arc<Inbox>,
+        message: Bytes,
+        watch: &Arc<CallWatch>,
+    ) -> Result<Answer, SendFailure> {
+        let _followed = inbox.follow(watch);
+        let body = OnceBody::new(message, Some(watch.clone()));
+        let request = self.request(Method::POST, self.current_post_headers(), body);
+        let response = self.client.send(request).await.map_err(|error| {
+            if error.is_connect() {
+                let error = TransportError::Connect(SharedError::new(error));
+                SendFailure::new(Outcome::NotSent, error, Sign::Lost(Loss::Transport))
+            } else if watch.is_sent() {
+                unanswered(TransportError::Broken(SharedError::new(error)))
+            } else {
+                // A pooled connection that closed before the request got onto it. The next try opens a new one.
+                let error = TransportError::Broken(SharedError::new(error));
+                SendFailure::new(Outcome::NotSent, error, Sign::None)
+            }
+        })?;
+        let provisional = match self.established.get() {
+            Some(_) => None,
+            None => response.headers().get(headers::SESSION_ID).cloned(),
+        };
+        let answer = self.read(response, inbox, watch).await?;
+        if let (Some(mut session), Ok(_)) = (provisional, &answer) {
+            session.set_sensitive(true);
+            *self.provisional.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
+        }
+        Ok(answer)
+    }
+
+    /// Sends something nobody answers.
+    pub(crate) async fn post(&self, message: Bytes) -> Result<(), TransportError> {
+        let body = OnceBody::new(message, None);
+        let request = self.request(Method::POST, self.current_post_headers(), body);
+        let response = self.within_header_timeout(request).await?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(());
+        }
+        let text = body::collect_refusal(response.into_body()).await;
+        // A server that knows no notifications answers them with an error. That is its business.
+        if self.profile == Profile::Plain {
+            return Ok(());
+        }
+        match self.session_sign(status, &text).0 {
+            SessionSign::Lost => Err(self.session_lost(status, &text)),
+            SessionSign::Doubtful | SessionSign::Fine => Err(self.status_error(status, &text)),
+        }
+    }
+
+    /// Tells the server that the session is over. Servers may refuse (405) or not know it any more (404).
+    pub(crate) async fn close(&self, within: Duration) -> Result<(), TransportError> {
+        let (session, mut headers) = match self.established.get() {
+            Some(established) => (established.session.clone(), established.get.clone()),
+            None => (self.take_provisional(), headers::for_get(&self.custom)),
+        };
+        let Some(session) = session else { return Ok(()) };
+        headers.insert(headers::SESSION_ID, session);
+        let request = self.request(Method::DELETE, headers, OnceBody::empty());
+        let sending = self.client.send(request);
+        match timeout(within, sending).await {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(error)) => Err(TransportError::Broken(SharedError::new(error))),
+            Err(_) => Err(TransportError::Slow(within)),
+        }
+    }
+
+    /// Opens the listening stream, or resumes a stream after the event `last_id`.
+    pub(super) async fn get(
+        &self,
+        last_id: Option<&str>,
+    ) -> Result<Response<Incoming>, TransportError> {
+        let mut headers = match self.established.get() {
+            Some(established) => established.get.clone(),
+            None => headers::for_get(&self.custom),
+        };
+        if let Some(id) = last_id.and_then(|id| HeaderValue::from_str(id).ok()) {
+            headers.insert(headers::LAST_EVENT_ID, id);
+        }
+        self.within_header_timeout(self.request(Method::GET, headers, OnceBody::empty())).await
+    }
+
+    pub(super) fn has_session(&self) -> bool {
+        self.established.get().is_some_and(|established| established.session.is_some())
+    }
+
+    pub(super) fn event_stream(&self, response: Response<Incoming>) -> EventStream {
+        EventStream::new(response.into_body(), self.max_message_bytes)
+    }
+
+    /// What a refusal says about our session, and the JSON-RPC error in it.
+    pub(super) fn session_sign(
+        &self,
+        status: StatusCode,
+        body: &Bytes,
+    ) -> (SessionSign, Option<RpcError>) {
+        let error = error_in(body);
+        if !self.has_session() {
+            return (SessionSign::Fine, error);
+        }
+        let lossy = String::from_utf8_lossy(body);
+        let text = error.as_ref().map_or(lossy.as_ref(), |error| error.message.as_str());
+        let code = error.as_ref().map(|error| error.code);
+        (Evidence { status: status.as_u16(), code, text }.sign(), error)
+    }
+
+    pub(super) fn session_lost(&self, status: StatusCode, body: &[u8]) -> TransportError {
+        TransportError::SessionLost { status: status.as_u16(), detail: self.detail(body) }
+    }
+
+    pub(super) fn status_error(&self, status: StatusCode, body: &[u8]) -> TransportError {
+        TransportError::Status { status: status.as_u16(), detail: self.detail(body) }
+    }
+
+    /// What the server said, less our session id should it repeat it.
+    fn detail(&self, body: &[u8]) -> String {
+        let session = self.established.get().and_then(|established| established.session.as_ref());
+        body::detail(body, session.and_then(|session| session.to_str().ok()))
+    }
+
+    async fn read(
+        self: &Arc<Self>,
+        response: Response<Incoming>,
+        inbox: &Arc<Inbox>,
+        watch: &Arc<CallWatch>,
+    ) -> Result<Answer, SendFailure> {
+        let status = response.status();
+        if !status.is_success() {
+            let body = body::collect_refusal(response.into_body()).await;
+            return self.refusal(status, &body);
+        }
+        match headers::body_kind(response.headers()) {
+            BodyKind::Json => {
+                let body = body::collect(response.into_body(), self.max_message_bytes);
+                let body = body.await.map_err(unanswered)?;
+                let answer = self.take_messages(&body, inbox, watch)?;
+                let answer = answer.ok_or_else(|| unanswered(TransportError::WrongId))?;
+                self.check_session(answer)
+            }
+            BodyKind::Events => {
+                let answer = self.read_events(self.event_stream(response), inbox, watch).await?;
+                self.check_session(answer)
+            }
+            BodyKind::Other if status == StatusCode::OK => {
+                let kind = headers::content_type(response.headers());
+                Err(unanswered(TransportError::ContentType(kind)))
+            }
+            BodyKind::Other => {
+                Err(unanswered(TransportError::NoAnswer { status: status.as_u16() }))
+            }
+        }
+    }
+
+    /// Some servers say with 200 that they do not know us.
+    fn check_session(&self, answer: Answer) -> Result<Answer, SendFailure> {
+        let Err(error) = &answer else { return Ok(answer) };
+        let evidence = Evidence { status: 200, code: Some(error.code), text: &error.message };
+        if self.has_session() && evidence.sign() == SessionSign::Lost {
+            let lost = self.session_lost(StatusCode::OK, error.message.as_bytes());
+            return Err(SendFailure {
+                answer: Some(error.clone()),
+                ..SendFailure::new(Outcome::Rejected, lost, Sign::Lost(Loss::Session))
+            });
+        }
+        Ok(answer)
+    }
+
+    fn refusal(&self, status: StatusCode, body: &Bytes) -> Result<Answer, SendFailure> {
+        let (sign, answer) = self.session_sign(status, body);
+        let failure = match sign {
+            SessionSign::Lost => SendFailure::new(
+                Outcome::Rejected,
+                self.session_lost(status, body),
+                Sign::Lost(Loss::Session),
+            ),
+            SessionSign::Doubtful => {
+                SendFailure::new(Outcome::Rejected, self.status_error(status, body), Sign::Doubtful)
+            }
+            SessionSign::Fine if status == StatusCode::UNAUTHORIZED => {
+                let outcome = if answer.is_some() { Outcome::Answered } else { Outcome::Rejected };
+                SendFailure::new(outcome, self.status_error(status, body), Sign::Lost(Loss::Auth))
+            }
+            SessionSign::Fine => match answer {
+                Some(error) => return Ok(Err(error)),
+                // Refused by the server before it looked, so it cannot have been executed.
+                None if status.is_client_error() => {
+                    SendFailure::new(Outcome::Rejected, self.status_error(status, body), Sign::None)
+                }
+                None => unanswered(self.status_error(status, body)),
+            },
+        };
+        Err(SendFailure { answer, ..failure })
+    }
+
+    /// Hands what is not our answer to the inbox and returns what is.
+    fn take_messages(
+        self: &Arc<Self>,
+        body: &Bytes,
+        inbox: &Arc<Inbox>,
+        watch: &Arc<CallWatch>,
+    ) -> Result<Option<Answer>, SendFailure> {
+        let messages = parse(body).map_err(|error| {
+            inbox.count_garbage(&error);
+            unanswered(TransportError::Malformed(error))
+        })?;
+        let mut ours = None;
+        for message in messages {
+            match message {
+                Message::Response { id, answer } => {
+                    // Bound to this POST: an error without an id can only be about it.
+                    if id.as_ref().is_none_or(|id| watch.has_id(id)) {
+                        ours = Some(answer);
+                    }
+                }
+                other => inbox.receive(other, &Link::Http(self.clone()), Some(watch)),
+            }
+        }
+        Ok(ours)
+    }
+
+    /// Reads a stream until our answer is on it, across as many resumptions as the server makes possible.
+    async fn read_events(
+        self: &Arc<Self>,
+        mut stream: EventStream,
+        inbox: &Arc<Inbox>,
+        watch: &Arc<CallWatch>,
+    ) -> Result<Answer, SendFailure> {
+        let mut cursor: Option<String> = None;
+        loop {
+            let broken = loop {
+                match stream.next().await {
+                    Ok(Some(event)) => {
+                        // Priming events carry only an id; other kinds of events are not ours to judge.
+                        if event.data.is_empty() || !matches!(&*event.kind, "" | "message") {
+                            continue;
+                        }
+                        if let Some(answer) = self.take_messages(&event.data, inbox, watch)? {
+                            if !stream.is_at_end() {
+                                let tail = timeout(TAIL_TIMEOUT, stream.drain());
+                                self.tasks.spawn(async move {
+                                    let _ = tail.await;
+                                });
+                            }
+                            return Ok(answer);
+                        }
+                    }
+                    Ok(None) => break TransportError::StreamEnded,
+                    Err(error @ TransportError::TooLarge { .. }) => return Err(unanswered(error)),
+                    Err(error) => break error,
+                }
+            };
+            if let Some(id) = stream.last_id() {
+                cursor = Some(id.to_owned());
+            }
+            let Some(id) = &cursor else { return Err(unanswered(broken)) };
+            let delay = stream.retry().map_or(RESUME_DELAY, Duration::from_millis).min(MAX_RETRY);
+            stream = self.resume(id, delay, broken).await?;
+        }
+    }
+
+    async fn resume(
+        &self,
+        cursor: &str,
+        delay: Duration,
+        broken: TransportError,
+    ) -> Result<EventStream, SendFailure> {
+        for _ in 0..RESUME_ATTEMPTS {
+            sleep(delay).await;
+            let Ok(response) = self.get(Some(cursor)).await else { continue };
+            let status = response.status();
+            if status == StatusCode::OK
+                && headers::body_kind(response.headers()) == BodyKind::Events
+            {
+                return Ok(self.event_stream(response));
+            }
+            if status.is_server_error() {
+                continue;
+            }
+            let body = body::collect_refusal(response.into_body()).await;
+            let lost = self.session_sign(status, &body).0 == SessionSign::Lost;
+            // The server had accepted the request: whether it was executed, nobody can tell.
+            return Err(if lost {
+                let error = TransportError::SessionLostAfterAccept;
+                SendFailure::new(Outcome::Unknown, error, Sign::Lost(Loss::Session))
+            } else {
+                unanswered(broken)
+            });
+        }
+        Err(unanswered(broken))
+    }
+
+    async fn within_header_timeout(
+        &self,
+        request: Request<OnceBody>,
+    ) -> Result<Response<Incoming>, TransportError> {
+        match timeout(self.header_timeout, self.client.send(request)).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) if error.is_connect() => {
+                Err(TransportError::Connect(SharedError::new(error)))
+            }
+            Ok(Err(error)) => Err(TransportError::Broken(SharedError::new(error))),
+            Err(_) => Err(TransportError::Slow(self.header_timeout)),
+        }
+    }
+
+    fn request(&self, method: Method, headers: HeaderMap, body: OnceBody) -> Request<OnceBody> {
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = self.uri.clone();
+        *request.headers_mut() = headers;
+        request
+    }
+
+    fn current_post_headers(&self) -> HeaderMap {
+        self.established.get().map_or_else(|| self.post_headers(), |known| known.post.clone())
+    }
+
+    fn post_headers(&self) -> HeaderMap {
+        match self.profile {
+            Profile::Streamable => headers::for_post(&self.custom),
+            Profile::Plain => headers::for_plain_post(&self.custom),
+        }
+    }
+
+    fn take_provisional(&self) -> Option<HeaderValue> {
+        self.provisional.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// Sent, and no answer: the outcome is unknown, and the connection gets a strike.
+fn unanswered(error: TransportError) -> SendFailure {
+    SendFailure::new(Outcome::Unknown, error, Sign::Strike)
+}
+
+/// The JSON-RPC error in a refusal's body, if there is one.
+fn error_in(body: &Bytes) -> Option<RpcError> {
+    let messages = parse(body).ok()?;
+    messages.into_iter().find_map(|message| match message {
+        Message::Response { answer: Err(error), .. } => Some(error),
+        _ => None,
+    })
+}

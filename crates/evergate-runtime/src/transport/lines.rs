@@ -1,0 +1,219 @@
+//! One JSON-RPC message per line over a pair of byte streams: child processes and in-memory servers.
+//!
+//! Reader and writer are tasks of their own that own their stream, so that a caller who gives up can never leave half
+//! a message behind.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::line_splitter::{Line, LineSplitter};
+use super::stdio::ChildControl;
+use super::{Answer, Link, SendFailure, TransportError};
+use crate::connection::{CallWatch, Inbox, Reporter};
+use crate::error::SharedError;
+use crate::lifecycle::Loss;
+use crate::protocol::parse;
+use crate::tasks::Tasks;
+
+/// A way to a server that reads and writes lines.
+#[derive(Debug)]
+pub(crate) struct LineLink {
+    outbox: mpsc::Sender<Outbound>,
+    stop_writing: CancellationToken,
+    stop_reading: CancellationToken,
+    child: Option<ChildControl>,
+}
+
+#[derive(Debug)]
+struct Outbound {
+    message: Bytes,
+    watch: Option<Arc<CallWatch>>,
+}
+
+/// Enough for a burst of calls to be written back to back; beyond it callers wait their turn.
+const OUTBOX: usize = 64;
+const READ_STEP: usize = 16 * 1024;
+/// A closed stdout is usually followed by the end of the process; that is the better reason to report.
+const EXIT_FOLLOWS: Duration = Duration::from_millis(250);
+
+/// Starts the two tasks.
+pub(crate) fn start<R, W>(
+    reader: R,
+    writer: W,
+    child: Option<ChildControl>,
+    inbox: Arc<Inbox>,
+    reporter: Reporter,
+    tasks: &Tasks,
+    max_message_bytes: usize,
+) -> Arc<LineLink>
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let (outbox, queue) = mpsc::channel(OUTBOX);
+    let link = Arc::new(LineLink {
+        outbox,
+        stop_writing: CancellationToken::new(),
+        stop_reading: CancellationToken::new(),
+        child,
+    });
+    tasks.spawn(write(writer, queue, link.stop_writing.clone(), link.stop_reading.clone()));
+    tasks.spawn(read(link.clone(), reader, inbox, reporter, max_message_bytes));
+    link
+}
+
+async fn write<W: AsyncWrite + Unpin>(
+    mut writer: W,
+    mut queue: mpsc::Receiver<Outbound>,
+    stop: CancellationToken,
+    broken: CancellationToken,
+) {
+    loop {
+        let outbound = tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            outbound = queue.recv() => outbound,
+        };
+        let Some(Outbound { message, watch }) = outbound else { return };
+        if let Some(watch) = watch {
+            // From here on, some of it may have left.
+            watch.mark_sent();
+        }
+        // A write that blocks because the server reads nothing must not outlive the connection.
+        let written = tokio::select! {
+            () = stop.cancelled() => return,
+            written = write_line(&mut writer, &message) => written,
+        };
+        if written.is_err() {
+            broken.cancel();
+            return;
+        }
+    }
+}
+
+async fn write_line<W: AsyncWrite + Unpin>(writer: &mut W, message: &Bytes) -> std::io::Result<()> {
+    let mut line = Vec::with_capacity(message.len() + 1);
+    line.extend_from_slice(message);
+    // Raw payloads may be spread over lines; a newline can only stand between tokens, where a space means the same.
+    if memchr::memchr2(b'\n', b'\r', &line).is_some() {
+        for byte in &mut line {
+            if matches!(byte, b'\n' | b'\r') {
+                *byte = b' ';
+            }
+        }
+    }
+    line.push(b'\n');
+    writer.write_all(&line).await?;
+    writer.flush().await
+}
+
+async fn read<R: AsyncRead + Unpin>(
+    link: Arc<LineLink>,
+    mut reader: R,
+    inbox: Arc<Inbox>,
+    reporter: Reporter,
+    max_message_bytes: usize,
+) {
+    let mut splitter = LineSplitter::new(max_message_bytes);
+    let broken = loop {
+        while let Some(line) = splitter.next_line() {
+            match line {
+                Line::Message(text) => match parse(&text) {
+                    Ok(messages) => {
+                        for message in messages {
+                            inbox.receive(message, &Link::Lines(link.clone()), None);
+                        }
+                    }
+                    Err(error) => inbox.count_garbage(&error),
+                },
+                Line::Oversized => {
+                    inbox.count_garbage(&TransportError::TooLarge { limit: max_message_bytes });
+                }
+            }
+        }
+        let space = splitter.space(READ_STEP);
+        let got = tokio::select! {
+            () = link.stop_reading.cancelled() => break TransportError::Closed,
+            got = reader.read_buf(space) => got,
+        };
+        match got {
+            Ok(0) => break TransportError::StreamEnded,
+            Ok(_) => {}
+            Err(error) => break TransportError::Broken(SharedError::new(error)),
+        }
+    };
+    link.stop_writing.cancel();
+    let (loss, error) = link.post_mortem(broken).await;
+    inbox.fail_all(&error);
+    reporter.lost(loss, error).await;
+}
+
+// === impl LineLink ===
+
+impl LineLink {
+    pub(crate) async fn exchange(
+        &self,
+        inbox: &Arc<Inbox>,
+        message: Bytes,
+        watch: &Arc<CallWatch>,
+    ) -> Result<Answer, SendFailure> {
+        let mut pending = inbox.expect(watch);
+        let outbound = Outbound { message, watch: Some(watch.clone()) };
+        tokio::select! {
+            biased;
+            // The connection may end while the outbox is full.
+            answer = pending.answer() => return answer,
+            queued = self.outbox.send(outbound) => {
+                if queued.is_err() {
+                    return Err(SendFailure::broken(false, TransportError::Closed));
+                }
+            }
+        }
+        pending.answer().await
+    }
+
+    pub(crate) async fn post(&self, message: Bytes) -> Result<(), TransportError> {
+        let outbound = Outbound { message, watch: None };
+        self.outbox.send(outbound).await.map_err(|_| TransportError::Closed)
+    }
+
+    pub(crate) async fn close(&self, within: Duration) -> Result<(), TransportError> {
+        self.stop_writing.cancel();
+        let stopped = match &self.child {
+            // The reader goes on meanwhile: a child blocked on a full pipe could not end in peace.
+            Some(child) => child.stop(within).await,
+            None => Ok(()),
+        };
+        self.stop_reading.cancel();
+        stopped
+    }
+
+    /// Lets go without waiting: the backstop for a connection that is dropped rather than closed.
+    pub(crate) fn abandon(&self) {
+        self.stop_writing.cancel();
+        self.stop_reading.cancel();
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        if self.child.is_some() { "stdio" } else { "memory" }
+    }
+
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(ChildControl::pid)
+    }
+
+    async fn post_mortem(&self, broken: TransportError) -> (Loss, TransportError) {
+        let Some(child) = &self.child else { return (Loss::Transport, broken) };
+        match tokio::time::timeout(EXIT_FOLLOWS, child.exited()).await {
+            Ok(exit) => {
+                (Loss::Exited { clean: exit.clean }, TransportError::Exited(exit.description))
+            }
+            Err(_) => (Loss::Transport, broken),
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What every test needs.
+
+use std::time::Duration;
+
+use evergate_runtime::{Hub, MemoryConnector, RawJson, ServerHandle, Settings, StateKind};
+use evergate_testkit::{MemoryServer, Server};
+
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+
+/// Longer than anything a test waits for. On virtual time it costs nothing.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+
+/// A scripted server in memory, and settings that reach it without jitter.
+pub(crate) fn memory() -> (Server, MemoryServer, Settings) {
+    let server = Server::new();
+    let memory = MemoryServer::new(server.clone());
+    (server, memory.clone(), steady(Settings::memory(connector(&memory))))
+}
+
+pub(crate) fn connector(memory: &MemoryServer) -> MemoryConnector {
+    let memory = memory.clone();
+    MemoryConnector::new(move || memory.connect())
+}
+
+/// The default backoff without jitter: 1, 2, 4, 8, 16 s.
+pub(crate) fn steady(settings: Settings) -> Settings {
+    settings.backoff(SECOND, 32 * SECOND, 2.0, 0.0)
+}
+
+/// A hub with one server called `s`.
+pub(crate) fn hub(settings: Settings) -> (Hub, ServerHandle) {
+    let hub = Hub::builder().server("s", settings).seed(1).start().unwrap();
+    let handle = hub.server("s").unwrap();
+    (hub, handle)
+}
+
+pub(crate) async fn connected(server: &ServerHandle) {
+    reach(server, StateKind::Connected).await;
+}
+
+pub(crate) async fn reach(server: &ServerHandle, state: StateKind) {
+    let reached = server.wait_until(PATIENCE, |status| status.state == state).await;
+    assert!(reached.is_ok(), "never {state}: {:?}", server.status());
+}
+
+/// Waits for a connection newer than `generation`.
+pub(crate) async fn beyond(server: &ServerHandle, generation: u64) {
+    let reached = server
+        .wait_until(PATIENCE, |status| {
+            status.state == StateKind::Connected
+                && status.generation.is_some_and(|now| now.get() > generation)
+        })
+        .await;
+    assert!(reached.is_ok(), "no generation beyond {generation}: {:?}", server.status());
+}
+
+/// The text of the first content block.
+pub(crate) fn text(result: &RawJson) -> String {
+    let value: serde_json::Value = result.parse().unwrap();
+    value["content"][0]["text"].as_str().unwrap_or_default().to_owned()
+}
