@@ -162,6 +162,17 @@ impl Connection {
         self.cut.cancel();
     }
 
+    /// Lets go of it without waiting for anything.
+    pub(crate) fn abandon(&self) {
+        self.detach();
+        self.cut();
+        match &self.link {
+            Link::Lines(link) => link.abandon(),
+            Link::Sse(link) => link.close(),
+            Link::Http(_) => {}
+        }
+    }
+
     /// Closes it, letting calls finish first if so asked; at most `drain` for those and `within` for the rest.
     pub(crate) async fn close(
         &self,
@@ -214,13 +225,8 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // `close` is the way; this only keeps a dropped hub from leaving tasks and children behind.
-        self.detached.cancel();
-        if let Link::Lines(link) = &self.link {
-            link.abandon();
-        } else if let Link::Sse(link) = &self.link {
-            link.close();
-        }
+        // `close` is the way; this only keeps a connection nobody closed from leaving tasks and children behind.
+        self.abandon();
     }
 }
 

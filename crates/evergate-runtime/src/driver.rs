@@ -30,7 +30,10 @@ pub(crate) enum Input {
         error: Option<SharedError>,
     },
     /// An event whose sender waits until its effect is published.
-    Asked { event: Event, heard: oneshot::Sender<()> },
+    Asked {
+        event: Event,
+        heard: oneshot::Sender<()>,
+    },
     Dialed {
         generation: Generation,
         result: Result<(Arc<Connection>, Option<HttpKind>), OpenError>,
@@ -121,10 +124,14 @@ impl Driver {
                 Action::Stop => break,
             }
         }
-        // A dropped hub closes nothing in an orderly way; dropping the connections cuts them off.
+        // A dropped hub closes nothing in an orderly way. Handles may outlive it and must find nothing.
         for connection in self.connections.values() {
-            connection.cut();
+            connection.abandon();
         }
+        self.slot.published.send_modify(|published| {
+            let status = Status { state: StateKind::Disabled, ..Status::clone(&published.status) };
+            *published = Published { status: Arc::new(status), connection: None, candidate: None };
+        });
     }
 
     async fn next_action(&mut self) -> Action {

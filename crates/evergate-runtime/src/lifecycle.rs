@@ -53,6 +53,8 @@ pub(crate) struct Policy {
     pub(crate) restart: Restart,
     /// How long a connection must hold before backoff starts over.
     pub(crate) stable_after: Duration,
+    /// How long a candidate is kept for the callers in doubt.
+    pub(crate) trial: Duration,
     /// Failures in a row, in one budget, that condemn a connection.
     pub(crate) failure_threshold: u32,
     /// Whether two connections must never exist side by side: a child process may hold a lock file or a port.
@@ -190,7 +192,13 @@ impl Lifecycle {
     /// When the driver should send [`Event::Tick`].
     pub(crate) fn deadline(&self) -> Option<Instant> {
         match &self.state {
-            State::Connected(connected) => connected.proven_at,
+            State::Connected(connected) => {
+                let trial_ends = match connected.doubt {
+                    Some(Doubt::Testing { until, .. }) => Some(until),
+                    _ => None,
+                };
+                connected.proven_at.into_iter().chain(trial_ends).min()
+            }
             _ => self.next_attempt_at(),
         }
     }
@@ -206,9 +214,9 @@ impl Lifecycle {
 
     fn candidate(&self) -> Option<Generation> {
         match &self.state {
-            State::Connected(Connected { doubt: Some(Doubt::Testing(candidate)), .. }) => {
-                Some(*candidate)
-            }
+            State::Connected(Connected {
+                doubt: Some(Doubt::Testing { candidate, .. }), ..
+            }) => Some(*candidate),
             _ => None,
         }
     }
@@ -260,7 +268,7 @@ impl Lifecycle {
             State::Connected(connected) => {
                 let (generation, doubt) = (connected.generation, connected.doubt);
                 self.close(generation, Manner::Now, effects);
-                if let Some(Doubt::Testing(candidate)) = doubt {
+                if let Some(Doubt::Testing { candidate, .. }) = doubt {
                     self.close(candidate, Manner::Now, effects);
                 }
             }
@@ -278,6 +286,7 @@ impl Lifecycle {
             }
         }
         effects.push(Effect::DropCatalog);
+        self.start_over();
         self.state = State::Disabling { then_enable: false };
         self.finish_disabling();
     }
@@ -290,7 +299,7 @@ impl Lifecycle {
             State::Connected(connected) => {
                 let (generation, doubt) = (connected.generation, connected.doubt);
                 self.close(generation, self.farewell(), effects);
-                if let Some(Doubt::Testing(candidate)) = doubt {
+                if let Some(Doubt::Testing { candidate, .. }) = doubt {
                     self.close(candidate, Manner::Now, effects);
                 }
                 self.state = next;
@@ -317,11 +326,24 @@ impl Lifecycle {
 
     fn tick(&mut self, now: Instant, effects: &mut Vec<Effect>) {
         match &mut self.state {
-            State::Connected(connected) if connected.proven_at.is_some_and(|at| at <= now) => {
-                connected.proven_at = None;
-                self.attempts = 0;
-                self.probes = 0;
-                self.renewed = false;
+            State::Connected(connected) => {
+                let abandoned = match connected.doubt {
+                    Some(Doubt::Testing { candidate, until }) if until <= now => Some(candidate),
+                    _ => None,
+                };
+                if abandoned.is_some() {
+                    connected.doubt = None;
+                }
+                if connected.proven_at.is_some_and(|at| at <= now) {
+                    connected.proven_at = None;
+                    self.attempts = 0;
+                    self.probes = 0;
+                    self.renewed = false;
+                }
+                // Whoever is still trying it may finish.
+                if let Some(candidate) = abandoned {
+                    self.close(candidate, Manner::Drain, effects);
+                }
             }
             State::Reconnecting { until, .. } | State::Disconnected { until, .. }
                 if until.is_some_and(|at| at <= now) =>
@@ -343,7 +365,8 @@ impl Lifecycle {
                 self.install(generation, now, effects);
             }
             State::Connected(connected) if !aborted => {
-                connected.doubt = Some(Doubt::Testing(generation));
+                let until = now + self.policy.trial;
+                connected.doubt = Some(Doubt::Testing { candidate: generation, until });
                 effects.push(Effect::Offer { generation });
             }
             // It lost the race against a disable, a restart or a permanent failure: closed, never installed.
@@ -389,8 +412,14 @@ impl Lifecycle {
         let State::Connected(connected) = &self.state else { return };
         let (generation, doubt) = (connected.generation, connected.doubt);
         self.close(generation, self.farewell(), effects);
-        if reason == Reason::AuthRequired {
-            if let Some(Doubt::Testing(candidate)) = doubt {
+        self.failures = Failures::default();
+        let parked = match reason {
+            Reason::AuthRequired => Some(reason),
+            Reason::SessionLost => None,
+            _ => (!self.may_restart(reason)).then_some(Reason::NotRestarted),
+        };
+        if let Some(reason) = parked {
+            if let Some(Doubt::Testing { candidate, .. }) = doubt {
                 self.close(candidate, Manner::Now, effects);
             }
             self.park(reason, effects);
@@ -398,15 +427,12 @@ impl Lifecycle {
         }
         match doubt {
             // The handshake that was to decide a doubt has become the reconnect.
-            Some(Doubt::Testing(candidate)) => self.install(candidate, now, effects),
+            Some(Doubt::Testing { candidate, .. }) => self.install(candidate, now, effects),
             Some(Doubt::Dialing) => self.state = State::Reconnecting { until: None, reason },
             None if reason == Reason::SessionLost && !self.renewed => {
                 self.renewed = true;
                 self.state = State::Reconnecting { until: None, reason };
                 self.try_dial(now, effects);
-            }
-            None if reason != Reason::SessionLost && !self.may_restart(reason) => {
-                self.park(Reason::NotRestarted, effects);
             }
             None => self.retreat(reason, now, effects),
         }

@@ -112,6 +112,7 @@ pub struct Notification {
     pub params: Option<RawJson>,
 }
 
+#[expect(clippy::ref_option, reason = "serde hands over a reference to the field")]
 fn as_ms_from_now<S: Serializer>(at: &Option<Instant>, serializer: S) -> Result<S::Ok, S::Error> {
     let left = at.map(|at| at.saturating_duration_since(Instant::now()));
     left.as_ref().map(Duration::as_millis).serialize(serializer)

@@ -156,9 +156,9 @@ async fn only_a_successful_initialize_gives_a_session_id_and_it_never_leaks() {
     connected(&s).await;
     s.call_tool("echo", json!({ "text": "x" })).await.unwrap();
     let headers = server.counters().last_headers;
-    let session = headers.get("mcp-session-id").unwrap().clone();
-    assert_eq!(headers.get("x-key").unwrap(), "hunter2");
-    assert_eq!(headers.get("mcp-protocol-version").unwrap(), "2025-11-25");
+    let session = headers["mcp-session-id"].clone();
+    assert_eq!(&headers["x-key"], "hunter2");
+    assert_eq!(&headers["mcp-protocol-version"], "2025-11-25");
     let body = format!("Session {session} not found for hunter");
     server.inject(Fault::Status(404, body)).on("tools/call");
     s.call_tool("echo", json!({})).await.unwrap();
@@ -166,7 +166,7 @@ async fn only_a_successful_initialize_gives_a_session_id_and_it_never_leaks() {
     assert!(shown.contains("<session> not found"), "{shown}");
     assert!(!shown.contains(&session) && !shown.contains("hunter2"), "{shown}");
     // Headers are kept through the renewal, the session id is not.
-    assert_eq!(server.counters().last_headers.get("x-key").unwrap(), "hunter2");
+    assert_eq!(&server.counters().last_headers["x-key"], "hunter2");
     assert_ne!(server.counters().last_headers.get("mcp-session-id"), Some(&session));
 }
 
