@@ -96,6 +96,8 @@ pub struct Transition {
     pub reason: Reason,
     /// The generation concerned, if any was ever connected.
     pub generation: Option<Generation>,
+    /// When.
+    pub at: SystemTime,
 }
 
 /// A notification of a server that is not about a call: log messages, resource updates and whatever else it sends.
