@@ -80,14 +80,10 @@ async fn write<W: AsyncWrite + Unpin>(
             outbound = queue.recv() => outbound,
         };
         let Some(Outbound { message, watch }) = outbound else { return };
-        if let Some(watch) = watch {
-            // From here on, some of it may have left.
-            watch.mark_sent();
-        }
         // A write that blocks because the server reads nothing must not outlive the connection.
         let written = tokio::select! {
             () = stop.cancelled() => return,
-            written = write_line(&mut writer, &message) => written,
+            written = write_line(&mut writer, &message, watch.as_deref()) => written,
         };
         if written.is_err() {
             broken.cancel();
@@ -96,7 +92,11 @@ async fn write<W: AsyncWrite + Unpin>(
     }
 }
 
-async fn write_line<W: AsyncWrite + Unpin>(writer: &mut W, message: &Bytes) -> std::io::Result<()> {
+async fn write_line<W: AsyncWrite + Unpin>(
+    writer: &mut W,
+    message: &Bytes,
+    watch: Option<&CallWatch>,
+) -> std::io::Result<()> {
     let mut line = Vec::with_capacity(message.len() + 1);
     line.extend_from_slice(message);
     // Raw payloads may be spread over lines; a newline can only stand between tokens, where a space means the same.
@@ -108,7 +108,16 @@ async fn write_line<W: AsyncWrite + Unpin>(writer: &mut W, message: &Bytes) -> s
         }
     }
     line.push(b'\n');
-    writer.write_all(&line).await?;
+    if let Some(watch) = watch {
+        // Said before the first byte leaves, so that nobody ever takes a request for unsent that was not …
+        watch.mark_sent();
+    }
+    let first = writer.write(&line).await;
+    if let (Err(_), Some(watch)) = (&first, watch) {
+        // … and taken back if that byte did not.
+        watch.mark_unsent();
+    }
+    writer.write_all(&line[first?..]).await?;
     writer.flush().await
 }
 

@@ -24,7 +24,6 @@ use crate::retry::Outcome;
 use crate::transport::{Answer, Link, OpenError, SendFailure, Sign, TransportError};
 
 /// An open stream and the address messages go to.
-#[derive(Debug)]
 pub(crate) struct SseLink {
     client: HttpClient,
     endpoint: Uri,
@@ -186,6 +185,13 @@ impl SseLink {
         }
         let detail = body::detail(&body::collect_refusal(response.into_body()).await, None);
         Err(TransportError::Status { status: status.as_u16(), detail })
+    }
+}
+
+impl std::fmt::Debug for SseLink {
+    /// The address is the session id.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("sse")
     }
 }
 

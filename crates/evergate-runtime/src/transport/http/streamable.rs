@@ -24,7 +24,6 @@ use crate::tasks::Tasks;
 use crate::transport::{Answer, Link, SendFailure, Sign, TransportError};
 
 /// One session with one server.
-#[derive(Debug)]
 pub(crate) struct HttpLink {
     client: HttpClient,
     uri: Uri,
@@ -46,7 +45,6 @@ pub(crate) enum Profile {
 }
 
 /// What the handshake settled.
-#[derive(Debug)]
 struct Established {
     session: Option<HeaderValue>,
     post: HeaderMap,
@@ -54,7 +52,7 @@ struct Established {
 }
 
 /// What all links of a slot have in common.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct HttpContext {
     pub(crate) client: HttpClient,
     pub(crate) uri: Uri,
@@ -442,6 +440,13 @@ impl HttpLink {
 
     fn take_provisional(&self) -> Option<HeaderValue> {
         self.provisional.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl std::fmt::Debug for HttpLink {
+    /// The address may hold secrets in its query, and the headers do.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
     }
 }
 
