@@ -59,7 +59,7 @@ pub(crate) async fn open(
     if headers::body_kind(response.headers()) != BodyKind::Events {
         return Err(TransportError::ContentType(headers::content_type(response.headers())).into());
     }
-    let mut stream = EventStream::new(response.into_body(), context.max_message_bytes);
+    let mut stream = EventStream::new(response.into_body(), context.max_message_bytes, None);
     let endpoint = loop {
         match stream.next().await? {
             Some(event) if event.kind == "endpoint" => break endpoint(base, &event.data)?,
