@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use evergate_runtime::{CallFailure, Hub, OnExhausted, Outcome, Profile, StateKind};
+use evergate_runtime::{
+    CallFailure, Hub, OnExhausted, Outcome, Profile, ReconnectLimiter, StateKind,
+};
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -273,4 +275,32 @@ async fn a_strict_server_is_required_and_not_started_again() {
     reach(&s, StateKind::PermanentlyFailed).await;
     assert_eq!(s.status().reason.as_str(), "not_restarted");
     assert_eq!(hub.ready(SECOND).await.unwrap_err().names, ["s"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_herd_of_reconnects_is_spread_out_but_first_connects_are_not() {
+    let servers: Vec<_> = (0..10).map(|_| memory()).collect();
+    let mut builder = Hub::builder().limiter(ReconnectLimiter::new(2, 1));
+    for (n, (_, _, settings)) in servers.iter().enumerate() {
+        builder = builder.server(format!("s{n}"), settings.clone());
+    }
+    let started = Instant::now();
+    let hub = builder.start().unwrap();
+    for s in hub.servers() {
+        connected(&s).await;
+    }
+    assert_eq!(started.elapsed(), Duration::ZERO, "first connects all at once");
+    for (_, memory, _) in &servers {
+        memory.kill();
+        memory.revive();
+    }
+    let started = Instant::now();
+    let mut back = Vec::new();
+    for s in hub.servers() {
+        beyond(&s, 1).await;
+        back.push(started.elapsed());
+    }
+    let last = back.iter().max().unwrap();
+    // One backoff step, then two reconnects a second: nine half seconds after the first.
+    assert!((5 * SECOND..6 * SECOND).contains(last), "{back:?}");
 }
