@@ -165,6 +165,7 @@ async fn read<R: AsyncRead + Unpin>(
     link.stop_writing.cancel();
     let (loss, error) = link.post_mortem(broken).await;
     // First the report that knows why: callers report too as they fail, and know only that.
+    inbox.set_broken(&error);
     reporter.lost(loss, error.clone()).await;
     inbox.fail_all(&error);
 }
