@@ -91,9 +91,8 @@ pub(crate) async fn beyond(server: &ServerHandle, generation: u64) {
         status.state == StateKind::Connected
             && status.generation.is_some_and(|now| now.get() > generation)
     });
-    if newer.await.is_err() {
-        panic!("no generation beyond {generation}: {:?}", server.status());
-    }
+    let reached = newer.await.is_ok();
+    assert!(reached, "no generation beyond {generation}: {:?}", server.status());
 }
 
 pub(crate) fn generation(server: &ServerHandle) -> u64 {

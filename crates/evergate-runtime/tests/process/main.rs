@@ -2,6 +2,7 @@
 //!
 //! Linux only: what became of a process is read from `/proc`.
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
 
 mod proc;
 mod support;

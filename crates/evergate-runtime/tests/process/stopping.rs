@@ -12,7 +12,7 @@ use crate::support::*;
 const SHORT: Duration = Duration::from_millis(300);
 
 /// Runs a case twice, once to be ended by disable and once by shutdown, and counts what is left.
-fn ends_clean(settings: Settings, get_there: impl AsyncFn(&Hub, &ServerHandle)) {
+fn ends_clean(settings: &Settings, get_there: &impl AsyncFn(&Hub, &ServerHandle)) {
     alone(async {
         // The first use of signals, timers and the like opens files that stay.
         let (warm, s) = hub(scripted::<&str>([]));
@@ -44,7 +44,7 @@ fn ends_clean(settings: Settings, get_there: impl AsyncFn(&Hub, &ServerHandle)) 
 #[test]
 fn during_backoff() {
     let settings = scripted(["--crash-on-start"]).backoff(NEVER, NEVER, 1.0, 0.0);
-    ends_clean(settings, async |_, s| {
+    ends_clean(&settings, &async |_, s| {
         let status = state(s, StateKind::Reconnecting).await;
         assert!(status.next_retry_at.is_some());
     });
@@ -53,7 +53,7 @@ fn during_backoff() {
 #[test]
 fn during_connect() {
     let settings = scripted(["--hang-initialize"]).connect_timeout(NEVER);
-    ends_clean(settings, async |_, s| {
+    ends_clean(&settings, &async |_, s| {
         until("the child runs", || !children().is_empty()).await;
         assert_eq!(s.status().state, StateKind::Connecting);
     });
@@ -63,7 +63,7 @@ fn during_connect() {
 fn during_a_connect_that_will_not_stop() {
     let flags = ["--hang-initialize", "--ignore-sigterm", "--ignore-stdin-eof"];
     let settings = scripted(flags).connect_timeout(NEVER).close_timeout(SHORT);
-    ends_clean(settings, async |_, s| {
+    ends_clean(&settings, &async |_, s| {
         until("the child runs", || !children().is_empty()).await;
         assert_eq!(s.status().state, StateKind::Connecting);
     });
@@ -73,7 +73,7 @@ fn during_a_connect_that_will_not_stop() {
 fn during_a_hung_close() {
     let flags = ["--ignore-sigterm", "--ignore-stdin-eof"];
     let settings = scripted(flags).close_timeout(SHORT);
-    ends_clean(settings, async |_, s| {
+    ends_clean(&settings, &async |_, s| {
         let pid = connected(s).await;
         s.restart();
         state(s, StateKind::Reconnecting).await;
@@ -86,7 +86,7 @@ fn during_a_call_to_a_child_that_reads_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let stalled = directory.path().join("stalled");
     let settings = scripted(["--stall-once".as_ref(), stalled.as_os_str()]).close_timeout(SHORT);
-    ends_clean(settings, async |_, s| {
+    ends_clean(&settings, &async |_, s| {
         let _ = std::fs::remove_file(&stalled);
         connected(s).await;
         let big = "x".repeat(1 << 20);

@@ -88,10 +88,9 @@ pub(crate) async fn state(server: &ServerHandle, wanted: StateKind) -> Status {
 }
 
 async fn reach(server: &ServerHandle, wanted: impl FnMut(&Status) -> bool) -> Status {
-    match server.wait_until(PATIENCE, wanted).await {
-        Ok(status) => (*status).clone(),
-        Err(_) => panic!("not reached: {:?}", server.status()),
-    }
+    let reached = server.wait_until(PATIENCE, wanted).await;
+    let reached = reached.unwrap_or_else(|_| panic!("not reached: {:?}", server.status()));
+    (*reached).clone()
 }
 
 /// Waits until the catalog says which tools may be called twice.
