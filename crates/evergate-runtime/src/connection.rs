@@ -134,7 +134,9 @@ impl Connection {
             biased;
             result = self.link.exchange(&self.inbox, message, watch) => result,
             () = self.cut.cancelled() => {
-                Err(SendFailure::broken(watch.is_sent(), TransportError::Closed))
+                // It may have been cut because it broke, and then that is the news.
+                let error = self.inbox.broken().unwrap_or(TransportError::Closed);
+                Err(SendFailure::broken(watch.is_sent(), error))
             }
         };
         cancel.armed = false;

@@ -145,6 +145,16 @@ impl Inbox {
         Some(Pending { inbox: self.clone(), id: watch.id(), reply })
     }
 
+    /// No answer will come any more, and why; what waits is ended by [`Self::fail_all`].
+    pub(crate) fn set_broken(&self, error: &TransportError) {
+        self.in_flight().broken = Some(error.clone());
+    }
+
+    /// Why no answer will come any more, if that is so.
+    pub(crate) fn broken(&self) -> Option<TransportError> {
+        self.in_flight().broken.clone()
+    }
+
     /// No answer will come any more: ends every wait, each with what can be said of its request.
     pub(crate) fn fail_all(&self, error: &TransportError) {
         let waiting = {

@@ -38,8 +38,11 @@ struct Outbound {
 /// Enough for a burst of calls to be written back to back; beyond it callers wait their turn.
 const OUTBOX: usize = 64;
 const READ_STEP: usize = 16 * 1024;
-/// A closed stdout is usually followed by the end of the process; that is the better reason to report.
-const EXIT_FOLLOWS: Duration = Duration::from_millis(250);
+/// A closed stdout is usually followed by the end of the process; that is the better reason to report, and the one a
+/// restart policy goes by. Long enough for a busy machine; only a server that lives on without its stdout takes it.
+const EXIT_FOLLOWS: Duration = Duration::from_secs(2);
+/// A process that has ended has written all it ever will. Who still holds its stdout is none of our business.
+const STDOUT_ENDS: Duration = Duration::from_millis(250);
 
 /// Starts the two tasks.
 pub(crate) fn start<R, W>(
@@ -129,6 +132,8 @@ async fn read<R: AsyncRead + Unpin>(
     max_message_bytes: usize,
 ) {
     let mut splitter = LineSplitter::new(max_message_bytes);
+    let over = link.over();
+    tokio::pin!(over);
     let broken = loop {
         while let Some(line) = splitter.next_line() {
             match line {
@@ -149,6 +154,7 @@ async fn read<R: AsyncRead + Unpin>(
         let got = tokio::select! {
             () = link.stop_reading.cancelled() => break TransportError::Closed,
             got = reader.read_buf(space) => got,
+            () = &mut over => break TransportError::StreamEnded,
         };
         match got {
             Ok(0) => break TransportError::StreamEnded,
@@ -158,8 +164,10 @@ async fn read<R: AsyncRead + Unpin>(
     };
     link.stop_writing.cancel();
     let (loss, error) = link.post_mortem(broken).await;
+    // First the report that knows why: callers report too as they fail, and know only that.
+    inbox.set_broken(&error);
+    reporter.lost(loss, error.clone()).await;
     inbox.fail_all(&error);
-    reporter.lost(loss, error).await;
 }
 
 // === impl LineLink ===
@@ -177,11 +185,8 @@ impl LineLink {
             biased;
             // The connection may end while the outbox is full.
             answer = pending.answer() => return answer,
-            queued = self.outbox.send(outbound) => {
-                if queued.is_err() {
-                    return Err(SendFailure::broken(false, TransportError::Closed));
-                }
-            }
+            // If it cannot be queued the connection is over, and the reader is about to say why.
+            _ = self.outbox.send(outbound) => {}
         }
         pending.answer().await
     }
@@ -206,6 +211,9 @@ impl LineLink {
     pub(crate) fn abandon(&self) {
         self.stop_writing.cancel();
         self.stop_reading.cancel();
+        if let Some(child) = &self.child {
+            child.abandon();
+        }
     }
 
     pub(crate) fn name(&self) -> &'static str {
@@ -214,6 +222,17 @@ impl LineLink {
 
     pub(crate) fn pid(&self) -> Option<u32> {
         self.child.as_ref().map(ChildControl::pid)
+    }
+
+    /// Resolves when the child has ended and had its last words.
+    async fn over(&self) {
+        match &self.child {
+            Some(child) => {
+                child.exited().await;
+                tokio::time::sleep(STDOUT_ENDS).await;
+            }
+            None => std::future::pending().await,
+        }
     }
 
     async fn post_mortem(&self, broken: TransportError) -> (Loss, TransportError) {

@@ -32,6 +32,10 @@ pub(crate) struct SseLink {
     closed: CancellationToken,
 }
 
+/// A server that dies breaks its POSTs and its stream, in any order. Giving the stream this long to end keeps a call
+/// from using up its one resend on a connection that is already dead.
+const STREAM_FOLLOWS: Duration = Duration::from_secs(1);
+
 /// Opens the stream, waits for the address, then reads on in a task of its own.
 pub(crate) async fn open(
     context: HttpContext,
@@ -135,6 +139,13 @@ impl SseLink {
         };
         match acknowledged {
             Ok(()) => pending.answer().await,
+            // The stream knows better what became of it: it may bring the answer, or end too.
+            Err(error @ TransportError::Broken(_)) if watch.is_sent() => {
+                let answer = timeout(STREAM_FOLLOWS, pending.answer()).await;
+                answer.unwrap_or_else(|_| {
+                    Err(SendFailure::new(Outcome::Unknown, error, Sign::Strike))
+                })
+            }
             Err(error) => Err(match &error {
                 TransportError::Connect(_) => {
                     SendFailure::new(Outcome::NotSent, error, Sign::Lost(Loss::Transport))
