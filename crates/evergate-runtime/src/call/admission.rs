@@ -76,7 +76,10 @@ impl Call {
                     }
                 }
                 View::Wait => {
-                    if published.borrow().status.state == StateKind::Disconnected {
+                    // Only where it brings the attempt forward: the driver publishes after every demand, which
+                    // wakes us, and demanding again for nothing would go on for ever.
+                    let status = published.borrow().status.clone();
+                    if status.earliest_attempt_at < status.next_retry_at {
                         slot.commands.demand();
                     }
                 }
