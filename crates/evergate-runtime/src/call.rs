@@ -186,13 +186,13 @@ impl Call {
             let generation = lease.generation();
             let failure = match self.attempt(&lease).await {
                 Ok(Attempt::Answered(answer)) => {
-                    lease.note_rpc(true).await;
+                    lease.note_answer().await;
                     return self.finish(answer, generation);
                 }
                 Ok(Attempt::TimedOut { sent }) => {
-                    lease.note_rpc(false).await;
-                    let after = self.clock.started.elapsed();
-                    return Err(self.ended(sent, generation, CallFailure::TimedOut { after }));
+                    let failure = CallFailure::TimedOut { after: self.clock.started.elapsed() };
+                    lease.note_failure(SharedError::new(failure.clone())).await;
+                    return Err(self.ended(sent, generation, failure));
                 }
                 Ok(Attempt::Cancelled { sent }) => {
                     return Err(self.ended(sent, generation, CallFailure::Cancelled));
@@ -205,7 +205,7 @@ impl Call {
             let mut renewable = matches!(failure.sign, Sign::Lost(Loss::Session | Loss::Transport));
             match failure.sign {
                 Sign::None => {}
-                Sign::Strike => lease.note_rpc(false).await,
+                Sign::Strike => lease.note_failure(SharedError::new(failure.error.clone())).await,
                 Sign::Lost(loss) => lease.reporter().lost(loss, failure.error.clone()).await,
                 Sign::Doubtful if resent => {}
                 Sign::Doubtful => match self.settle_doubt(&lease).await {

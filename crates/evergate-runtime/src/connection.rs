@@ -21,7 +21,8 @@ pub(crate) use handshake::{Peer, shake};
 pub(crate) use inbox::{Garbage, Inbox, InboxContext, ListKind};
 pub(crate) use reporter::Reporter;
 
-use crate::lifecycle::{Generation, Manner};
+use crate::error::SharedError;
+use crate::lifecycle::{Budget, Generation, Manner};
 use crate::protocol::{self, method};
 use crate::tasks::Tasks;
 use crate::transport::{Answer, Link, SendFailure, TransportError};
@@ -181,12 +182,17 @@ impl Connection {
         self.link.close(within).await
     }
 
-    /// Notes a success or a failure of a call; only news reaches the driver.
-    pub(crate) async fn note_rpc(&self, ok: bool) {
-        use crate::lifecycle::Budget;
-        if self.struck.swap(!ok, Ordering::Relaxed) || !ok {
-            self.reporter.health(Budget::Rpc, ok).await;
+    /// Notes that a call was answered; only news reaches the driver.
+    pub(crate) async fn note_answer(&self) {
+        if self.struck.swap(false, Ordering::Relaxed) {
+            self.reporter.health(Budget::Rpc, None).await;
         }
+    }
+
+    /// Notes that a call got no answer.
+    pub(crate) async fn note_failure(&self, error: SharedError) {
+        self.struck.store(true, Ordering::Relaxed);
+        self.reporter.health(Budget::Rpc, Some(error)).await;
     }
 
     pub(crate) fn trust(&self) {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
@@ -29,6 +29,8 @@ pub(crate) enum Input {
         event: Event,
         error: Option<SharedError>,
     },
+    /// An event whose sender waits until its effect is published.
+    Asked { event: Event, heard: oneshot::Sender<()> },
     Dialed {
         generation: Generation,
         result: Result<(Arc<Connection>, Option<HttpKind>), OpenError>,
@@ -104,8 +106,14 @@ impl Driver {
                     for event in self.slot.commands.take() {
                         self.apply(event, None);
                     }
+                    self.slot.commands.done();
                 }
                 Action::Input(Input::Event { event, error }) => self.apply(event, error),
+                Action::Input(Input::Asked { event, heard }) => {
+                    self.apply(event, None);
+                    // Whoever asked may have given up.
+                    let _ = heard.send(());
+                }
                 Action::Input(Input::Dialed { generation, result }) => {
                     self.dialed(generation, result);
                 }

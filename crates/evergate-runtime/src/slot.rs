@@ -10,7 +10,7 @@ use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub(crate) use commands::Commands;
+pub(crate) use commands::{Commands, Underway};
 pub(crate) use side_state::SideState;
 
 use crate::catalog::CatalogStore;

@@ -11,7 +11,7 @@ use super::Call;
 use crate::connection::{Connection, Lease};
 use crate::error::CallFailure;
 use crate::lifecycle::{Generation, StateKind};
-use crate::slot::Published;
+use crate::slot::{Published, Underway};
 
 /// The right to send one request on one connection.
 pub(super) struct Admitted {
@@ -56,7 +56,13 @@ impl Call {
             return Err(CallFailure::ShuttingDown);
         }
         // The usual case: connected, and not too busy.
-        let now = view(&slot.published.borrow(), after, until, self.clock.started.elapsed());
+        let now = view(
+            &slot.published.borrow(),
+            slot.commands.underway(),
+            after,
+            until,
+            self.clock.started.elapsed(),
+        );
         if let View::Ready(connection) = now
             && let Ok(permit) = slot.permits.clone().try_acquire_owned()
         {
@@ -66,8 +72,13 @@ impl Call {
         let mut permit: Option<OwnedSemaphorePermit> = None;
         let mut published = slot.published.subscribe();
         loop {
-            let now =
-                view(&published.borrow_and_update(), after, until, self.clock.started.elapsed());
+            let now = view(
+                &published.borrow_and_update(),
+                slot.commands.underway(),
+                after,
+                until,
+                self.clock.started.elapsed(),
+            );
             match now {
                 View::Hopeless(failure) => return Err(failure),
                 View::Ready(connection) => {
@@ -76,8 +87,6 @@ impl Call {
                     }
                 }
                 View::Wait => {
-                    // Only where it brings the attempt forward: the driver publishes after every demand, which
-                    // wakes us, and demanding again for nothing would go on for ever.
                     let status = published.borrow().status.clone();
                     if status.earliest_attempt_at < status.next_retry_at {
                         slot.commands.demand();
@@ -107,16 +116,23 @@ impl Call {
 
 fn view(
     published: &Published,
+    underway: Underway,
     after: Option<Generation>,
     until: Instant,
     waited: Duration,
 ) -> View {
+    if underway == Underway::Stop {
+        return View::Hopeless(CallFailure::Disabled);
+    }
     if let Some(connection) = &published.connection
         && after.is_none_or(|after| connection.generation() > after)
     {
         return View::Ready(connection.clone());
     }
     let status = &published.status;
+    if underway == Underway::Start {
+        return View::Wait;
+    }
     match status.state {
         StateKind::Disabled | StateKind::Disabling => View::Hopeless(CallFailure::Disabled),
         StateKind::PermanentlyFailed => View::Hopeless(CallFailure::PermanentlyFailed {

@@ -1,14 +1,14 @@
 //! Listing to the last page.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 
 use super::Item;
 use crate::connection::{Connection, Garbage};
+use crate::error::chain;
 use crate::lifecycle::Loss;
 use crate::protocol::{self, RawJson, code};
 use crate::settings::Checked;
@@ -28,20 +28,14 @@ pub(super) const TEMPLATES: Listing =
     Listing { method: "resources/templates/list", field: "resourceTemplates" };
 
 /// A listing that did not come to an end.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum ListFailure {
     /// No usable answer.
-    Failed,
+    #[error("{0}")]
+    Failed(String),
     /// The connection itself is gone.
-    Lost(Loss, TransportError),
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Page<'a> {
-    next_cursor: Option<String>,
-    #[serde(flatten, borrow)]
-    fields: std::collections::HashMap<&'a str, &'a RawValue>,
+    #[error("the connection was lost")]
+    Lost(Loss, #[source] TransportError),
 }
 
 /// A server that pages for ever, or repeats a cursor, is stopped here.
@@ -57,38 +51,39 @@ pub(super) async fn list(
     let mut items = Vec::new();
     let mut seen = HashSet::new();
     let mut cursor: Option<String> = None;
+    let failed = |what: String| ListFailure::Failed(format!("{}: {what}", listing.method));
     for _ in 0..MAX_PAGES {
         let params =
             cursor.as_ref().map(|cursor| serde_json::json!({ "cursor": cursor }).to_string());
         let watch = connection.watch(None);
         let message =
             protocol::request(watch.id(), listing.method, params.as_deref().map(str::as_bytes));
-        let Ok(sent) = timeout(settings.list_timeout, connection.send(message, &watch)).await
-        else {
-            garbage.add(format!("{} went unanswered", listing.method));
-            return Err(ListFailure::Failed);
+        let sent = timeout(settings.list_timeout, connection.send(message, &watch)).await;
+        let Ok(sent) = sent else {
+            return Err(failed(format!("no answer within {:?}", settings.list_timeout)));
         };
         let answer = sent.map_err(|failure| match failure.sign {
             Sign::Lost(loss) => ListFailure::Lost(loss, failure.error),
-            _ => ListFailure::Failed,
+            _ => failed(chain(&failure.error)),
         })?;
         let result = match answer {
             Ok(result) => result,
             Err(error) if error.code == code::METHOD_NOT_FOUND => return Ok(items),
-            Err(_) => return Err(ListFailure::Failed),
+            Err(error) => return Err(failed(error.to_string())),
         };
         let body = result.to_bytes();
-        let page: Page<'_> = serde_json::from_slice(&body).map_err(|_| ListFailure::Failed)?;
-        let raw = page.fields.get(listing.field).ok_or(ListFailure::Failed)?;
-        let raw: Vec<&RawValue> =
-            serde_json::from_str(raw.get()).map_err(|_| ListFailure::Failed)?;
-        for item in raw {
+        let unusable = |_| failed("unusable answer".into());
+        let page: HashMap<String, &RawValue> = serde_json::from_slice(&body).map_err(unusable)?;
+        let list = page.get(listing.field).map_or("", |list| list.get());
+        let list: Vec<&RawValue> = serde_json::from_str(list).map_err(unusable)?;
+        for item in list {
             match Item::read(RawJson::part_of(&body, item)) {
                 Some(item) => items.push(item),
                 None => garbage.add(format!("an unusable item in {}", listing.method)),
             }
         }
-        cursor = page.next_cursor.filter(|cursor| !cursor.is_empty());
+        let next = page.get("nextCursor").and_then(|next| serde_json::from_str(next.get()).ok());
+        cursor = next.filter(|next: &String| !next.is_empty());
         match &cursor {
             None => return Ok(items),
             Some(next) if !seen.insert(next.clone()) => {

@@ -9,6 +9,7 @@ use super::list::{self, ListFailure, Listing};
 use super::store::CatalogStore;
 use super::{Item, ServerCatalog};
 use crate::connection::{Connection, Garbage, ListKind};
+use crate::error::SharedError;
 use crate::lifecycle::Budget;
 use crate::settings::Checked;
 
@@ -41,7 +42,7 @@ pub(crate) async fn keep_fresh(
         let wanted = stale.take();
         match lists.renew(&connection, &settings, &garbage, &wanted).await {
             Ok(()) => {
-                connection.reporter().health(Budget::Discovery, true).await;
+                connection.reporter().health(Budget::Discovery, None).await;
                 store.publish(&server, lists.entry(&connection));
             }
             Err(failure) => {
@@ -52,8 +53,9 @@ pub(crate) async fn keep_fresh(
                 }
                 match failure {
                     ListFailure::Lost(loss, error) => connection.reporter().lost(loss, error).await,
-                    ListFailure::Failed => {
-                        connection.reporter().health(Budget::Discovery, false).await;
+                    failure @ ListFailure::Failed(_) => {
+                        let error = SharedError::new(failure);
+                        connection.reporter().health(Budget::Discovery, Some(error)).await;
                     }
                 }
                 sleep(RETRY).await;

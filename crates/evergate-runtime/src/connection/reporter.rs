@@ -1,6 +1,6 @@
 //! How a connection tells its driver what it noticed. Every report carries the generation.
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::driver::Input;
 use crate::error::SharedError;
@@ -30,16 +30,24 @@ impl Reporter {
         self.send(Event::Lost { generation, loss }, Some(SharedError::new(error))).await;
     }
 
+    /// Returns when the driver has taken it into account and published what it does about it.
     pub(crate) async fn doubted(&self) {
-        self.send(Event::Doubted { generation: self.generation }, None).await;
+        let (heard, hearing) = oneshot::channel();
+        let event = Event::Doubted { generation: self.generation };
+        if self.inputs.send(Input::Asked { event, heard }).await.is_ok() {
+            // A driver that is gone needs no news.
+            let _ = hearing.await;
+        }
     }
 
     pub(crate) async fn verdict(&self, lost: bool) {
         self.send(Event::Verdict { candidate: self.generation, lost }, None).await;
     }
 
-    pub(crate) async fn health(&self, budget: Budget, ok: bool) {
-        self.send(Event::Health { generation: self.generation, budget, ok }, None).await;
+    /// A call or listing was answered, or failed with this error.
+    pub(crate) async fn health(&self, budget: Budget, error: Option<SharedError>) {
+        let ok = error.is_none();
+        self.send(Event::Health { generation: self.generation, budget, ok }, error).await;
     }
 
     async fn send(&self, event: Event, error: Option<SharedError>) {

@@ -37,7 +37,7 @@ pub struct Generation(NonZeroU64);
 /// ```
 ///
 /// The whole table, every state against every event, is the snapshot
-/// `lifecycle/snapshots/…__state_event_table.snap`; the graph drawn from it is in ARCHITECTURE.md.
+/// `lifecycle/tests/snapshots/…__state_event_table.snap`; the graph drawn from it is in ARCHITECTURE.md.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum State {
     /// Switched off. Final until enabled.

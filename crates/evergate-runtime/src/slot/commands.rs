@@ -1,7 +1,7 @@
 //! What people ask of a slot. Never queued: a thousand toggles leave the last one, and whether there was a disable
 //! before it.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 use tokio::sync::Notify;
 
@@ -10,57 +10,89 @@ use crate::lifecycle::Event;
 /// Filled from anywhere without waiting, emptied by the driver.
 #[derive(Debug, Default)]
 pub(crate) struct Commands {
-    wanted: Mutex<Wanted>,
+    wanted: AtomicU8,
+    /// Being carried out by the driver.
+    in_hand: AtomicU8,
     changed: Notify,
 }
 
-/// Applied in the order of the fields.
-#[derive(Debug, Default)]
-struct Wanted {
-    disable: bool,
-    enable: bool,
-    restart: bool,
-    demand: bool,
+/// A command the driver has not carried out yet; a call made after it should see its effect all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Underway {
+    Nothing,
+    /// It is about to be switched off.
+    Stop,
+    /// It is about to be started.
+    Start,
 }
+
+// Applied in this order.
+const DISABLE: u8 = 1;
+const ENABLE: u8 = 2;
+const RESTART: u8 = 4;
+const DEMAND: u8 = 8;
 
 // === impl Commands ===
 
 impl Commands {
     pub(crate) fn enable(&self) {
-        self.change(|wanted| wanted.enable = true);
+        self.add(ENABLE);
     }
 
+    /// Overrules whatever was asked before.
     pub(crate) fn disable(&self) {
-        self.change(|wanted| *wanted = Wanted { disable: true, ..Wanted::default() });
+        self.wanted.store(DISABLE, Ordering::Release);
+        self.changed.notify_one();
     }
 
     pub(crate) fn restart(&self) {
-        self.change(|wanted| wanted.restart = true);
+        self.add(RESTART);
     }
 
     pub(crate) fn demand(&self) {
-        self.change(|wanted| wanted.demand = true);
+        self.add(DEMAND);
     }
 
     pub(crate) async fn changed(&self) {
         self.changed.notified().await;
     }
 
-    pub(crate) fn take(&self) -> impl Iterator<Item = Event> + use<> {
-        let Wanted { disable, enable, restart, demand } =
-            std::mem::take(&mut *self.wanted.lock().unwrap_or_else(PoisonError::into_inner));
-        [
-            disable.then_some(Event::Disable),
-            enable.then_some(Event::Enable),
-            restart.then_some(Event::Restart),
-            demand.then_some(Event::Demand),
-        ]
-        .into_iter()
-        .flatten()
+    pub(crate) fn underway(&self) -> Underway {
+        let wanted = match self.wanted.load(Ordering::Acquire) {
+            0 => self.in_hand.load(Ordering::Acquire),
+            wanted => wanted,
+        };
+        if wanted & (ENABLE | RESTART) != 0 {
+            Underway::Start
+        } else if wanted & DISABLE != 0 {
+            Underway::Stop
+        } else {
+            Underway::Nothing
+        }
     }
 
-    fn change(&self, edit: impl FnOnce(&mut Wanted)) {
-        edit(&mut self.wanted.lock().unwrap_or_else(PoisonError::into_inner));
+    /// Takes the commands to carry out; [`Self::done`] follows when their effect is published.
+    pub(crate) fn take(&self) -> impl Iterator<Item = Event> + use<> {
+        // Set before and after the swap, so that no reader finds both empty.
+        self.in_hand.store(self.wanted.load(Ordering::Acquire), Ordering::Release);
+        let wanted = self.wanted.swap(0, Ordering::AcqRel);
+        self.in_hand.store(wanted, Ordering::Release);
+        let events = [
+            (DISABLE, Event::Disable),
+            (ENABLE, Event::Enable),
+            (RESTART, Event::Restart),
+            (DEMAND, Event::Demand),
+        ];
+        let asked = events.into_iter().filter(move |(flag, _)| wanted & flag != 0);
+        asked.map(|(_, event)| event)
+    }
+
+    pub(crate) fn done(&self) {
+        self.in_hand.store(0, Ordering::Release);
+    }
+
+    fn add(&self, flag: u8) {
+        self.wanted.fetch_or(flag, Ordering::AcqRel);
         self.changed.notify_one();
     }
 }

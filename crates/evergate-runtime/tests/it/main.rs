@@ -3,3 +3,15 @@
 mod support;
 
 mod basics;
+mod catalog;
+mod generations;
+mod health;
+mod listening;
+mod lossless;
+mod replay;
+mod server_requests;
+mod sessions;
+mod shutdown;
+mod streams;
+mod tls;
+mod waiting;

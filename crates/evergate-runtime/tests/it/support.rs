@@ -29,6 +29,9 @@ pub(crate) fn steady(settings: Settings) -> Settings {
 
 /// A hub with one server called `s`.
 pub(crate) fn hub(settings: Settings) -> (Hub, ServerHandle) {
+    // RUST_LOG shows what happened in a test that fails.
+    let filter = tracing_subscriber::EnvFilter::from_default_env();
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_test_writer().try_init();
     let hub = Hub::builder().server("s", settings).seed(1).start().unwrap();
     let handle = hub.server("s").unwrap();
     (hub, handle)
@@ -58,4 +61,9 @@ pub(crate) async fn beyond(server: &ServerHandle, generation: u64) {
 pub(crate) fn text(result: &RawJson) -> String {
     let value: serde_json::Value = result.parse().unwrap();
     value["content"][0]["text"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Hardly any backoff: for real sockets, where time is real.
+pub(crate) fn fast(settings: Settings) -> Settings {
+    settings.backoff(Duration::from_millis(20), SECOND / 10, 2.0, 0.0).max_attempts(None)
 }

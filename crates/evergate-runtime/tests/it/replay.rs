@@ -1,0 +1,183 @@
+//! What is sent again, and what never is.
+
+use std::future::IntoFuture as _;
+use std::sync::{Arc, Mutex};
+
+use evergate_runtime::{CallFailure, Outcome, Replay, Settings, StateKind};
+use evergate_testkit::{Fault, HttpServer, Server};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::*;
+
+async fn http() -> (Server, HttpServer) {
+    let server = Server::new();
+    let http = HttpServer::start(server.clone()).await;
+    (server, http)
+}
+
+#[tokio::test]
+async fn a_call_of_unknown_fate_is_resent_only_where_that_does_no_harm() {
+    let (server, http) = http().await;
+    let rows = [
+        ("bump", Replay::Safe, false),
+        ("read", Replay::Safe, true),
+        ("again", Replay::Safe, true),
+        ("bump", Replay::Always, true),
+        ("read", Replay::Never, false),
+    ];
+    for (n, (tool, replay, resent)) in rows.into_iter().enumerate() {
+        let (hub, s) = hub(fast(Settings::http(http.url())).replay(replay));
+        hub.watch_catalog().wait_for(|catalog| catalog.version > 0).await.unwrap();
+        let id = format!("row{n}");
+        server.inject(Fault::ExecuteThenCut).on("tools/call");
+        let result = s.call_tool(tool, json!({ "call_id": id })).await;
+        if resent {
+            result.unwrap();
+            assert_eq!(server.executions(&id), 2, "{tool} {replay:?}");
+        } else {
+            let error = result.unwrap_err();
+            assert_eq!(error.outcome, Outcome::Unknown, "{tool} {replay:?}");
+            assert_eq!(server.executions(&id), 1, "{tool} {replay:?}");
+            assert!(matches!(error.source, CallFailure::Transport(_)));
+        }
+        hub.shutdown(SECOND).await;
+    }
+}
+
+#[tokio::test]
+async fn the_word_of_the_operator_on_one_tool_wins() {
+    let (server, http) = http().await;
+    let settings = Settings::http(http.url()).replay_tool("bump", Replay::Always);
+    let (_hub, s) = hub(fast(settings).replay_tool("again", Replay::Never));
+    connected(&s).await;
+    server.inject(Fault::ExecuteThenCut).on("tools/call");
+    s.call_tool("bump", json!({ "call_id": "a" })).await.unwrap();
+    assert_eq!(server.executions("a"), 2);
+    server.inject(Fault::ExecuteThenCut).on("tools/call");
+    s.call_tool("again", json!({ "call_id": "b" })).await.unwrap_err();
+    assert_eq!(server.executions("b"), 1);
+}
+
+#[tokio::test]
+async fn reads_are_resent_once_and_only_once() {
+    let (server, http) = http().await;
+    let (_hub, s) = hub(fast(Settings::http(http.url())));
+    connected(&s).await;
+    server.inject(Fault::CutBeforeExecute).on("resources/read").times(1);
+    let params = || Some(json!({ "uri": "test://a" }).into());
+    s.request("resources/read", params()).await.unwrap();
+    server.inject(Fault::CutBeforeExecute).on("resources/read").times(2);
+    let error = s.request("resources/read", params()).await.unwrap_err();
+    assert_eq!(error.outcome, Outcome::Unknown);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_never_left_is_sent_when_the_server_returns() {
+    let (server, memory, settings) = memory();
+    let (_hub, s) = hub(settings);
+    connected(&s).await;
+    memory.kill();
+    let held = tokio::spawn({
+        let s = s.clone();
+        async move { s.call_tool("bump", json!({ "call_id": "x" })).await }
+    });
+    reach(&s, StateKind::Reconnecting).await;
+    memory.revive();
+    held.await.unwrap().unwrap();
+    assert_eq!(server.executions("x"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_stream_cut_in_the_middle_of_a_call_leaves_its_fate_unknown() {
+    let (server, memory, settings) = memory();
+    let (hub, s) = hub(settings);
+    hub.watch_catalog().wait_for(|catalog| catalog.version > 0).await.unwrap();
+    let call = |tool: &'static str, id: &'static str| {
+        let s = s.clone();
+        tokio::spawn(async move { s.call_tool(tool, json!({ "call_id": id })).await })
+    };
+    let held = call("hold", "unsafe");
+    server.wait_for(|c| c.executions.contains_key("unsafe")).await;
+    memory.kill();
+    memory.revive();
+    let error = held.await.unwrap().unwrap_err();
+    assert_eq!((error.outcome, error.retryable), (Outcome::Unknown, false));
+    beyond(&s, 1).await;
+    assert_eq!(server.executions("unsafe"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_reaches_the_generation_that_holds_the_call() {
+    let (server, _memory, settings) = memory();
+    let (_hub, s) = hub(settings);
+    connected(&s).await;
+    let token = CancellationToken::new();
+    let call = tokio::spawn({
+        let call = s.call_tool("hold", json!({ "call_id": "x" })).cancel(token.clone());
+        async move { call.await }
+    });
+    server.wait_for(|c| c.executions.contains_key("x")).await;
+    token.cancel();
+    let error = call.await.unwrap().unwrap_err();
+    assert_eq!((error.outcome, error.retryable), (Outcome::Unknown, false));
+    server.wait_for(|c| c.cancelled.len() == 1).await;
+    // A caller that drops its call cancels it too.
+    let dropped = tokio::spawn({
+        let s = s.clone();
+        async move { s.call_tool("hold", json!({ "call_id": "y" })).await }
+    });
+    server.wait_for(|c| c.executions.contains_key("y")).await;
+    dropped.abort();
+    server.wait_for(|c| c.cancelled.len() == 2).await;
+    assert_eq!(s.status().rpc_failures, 0, "neither counts against the server");
+}
+
+#[tokio::test]
+async fn over_http_a_cancel_goes_to_the_session_that_holds_the_call() {
+    let (server, http) = http().await;
+    // No stream and no listings: the only POSTs are the calls and the cancellation.
+    server.set_listening_stream(false);
+    server.set_capabilities(json!({}));
+    let (_hub, s) = hub(Settings::http(http.url()));
+    connected(&s).await;
+    let token = CancellationToken::new();
+    let call = tokio::spawn({
+        let call = s.call_tool("hold", json!({ "call_id": "x" })).cancel(token.clone());
+        async move { call.await }
+    });
+    server.wait_for(|c| c.executions.contains_key("x")).await;
+    let old = server.counters().last_headers["mcp-session-id"].clone();
+    s.restart();
+    beyond(&s, 1).await;
+    s.call_tool("bump", json!({})).await.unwrap();
+    assert_ne!(server.counters().last_headers["mcp-session-id"], old);
+    token.cancel();
+    call.await.unwrap().unwrap_err();
+    server.wait_for(|c| c.cancelled.len() == 1).await;
+    assert_eq!(server.counters().last_headers["mcp-session-id"], old);
+}
+
+#[tokio::test]
+async fn progress_never_goes_backwards_across_a_resend() {
+    let (server, http) = http().await;
+    let settings = Settings::http(http.url()).replay_tool("progress", Replay::Always);
+    let (_hub, s) = hub(fast(settings));
+    connected(&s).await;
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sink = seen.clone();
+    let call = tokio::spawn(
+        s.call_tool("progress", json!({ "steps": 5, "ms": 20, "call_id": "p" }))
+            .on_progress(move |progress| sink.lock().unwrap().push(progress.progress))
+            .into_future(),
+    );
+    while seen.lock().unwrap().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    http.kill().await;
+    http.revive().await;
+    call.await.unwrap().unwrap();
+    let seen = seen.lock().unwrap();
+    assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "{seen:?}");
+    assert_eq!((seen.last().copied(), server.executions("p")), (Some(5.0), 2));
+}

@@ -1,0 +1,240 @@
+//! Held calls: how long they wait, and what ends the wait.
+
+use std::time::Duration;
+
+use evergate_runtime::{CallFailure, Hub, OnExhausted, Outcome, StateKind};
+use serde_json::json;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::*;
+
+#[tokio::test(start_paused = true)]
+async fn a_reconnect_of_31_seconds_serves_a_waiter_with_60() {
+    let (_server, memory, settings) = memory();
+    let (_hub, s) = hub(settings);
+    connected(&s).await;
+    memory.refuse_next(4); // The attempts after 1, 2, 4 and 8 s; the one after 16 more succeeds.
+    memory.kill();
+    memory.revive();
+    reach(&s, StateKind::Reconnecting).await;
+    let started = Instant::now();
+    s.call_tool("bump", json!({})).deadline(60 * SECOND).await.unwrap();
+    assert!(started.elapsed() >= 30 * SECOND, "{:?}", started.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_ends_at_its_own_deadline_and_says_why() {
+    let (_server, memory, settings) = memory();
+    let (_hub, s) = hub(settings);
+    connected(&s).await;
+    memory.kill();
+    reach(&s, StateKind::Reconnecting).await;
+    let started = Instant::now();
+    let error = s.call_tool("bump", json!({})).deadline(5 * SECOND).await.unwrap_err();
+    assert_eq!(started.elapsed(), 5 * SECOND);
+    assert_eq!((error.outcome, error.retryable), (Outcome::NotSent, true));
+    let CallFailure::NotConnected { state, next_retry, last_error, .. } = &error.source else {
+        panic!("{error:?}")
+    };
+    assert_eq!(*state, StateKind::Reconnecting);
+    assert!(next_retry.is_some() && last_error.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_deadline_a_call_is_held_for_the_hold_of_its_server() {
+    let (_server, memory, settings) = memory();
+    let (_hub, s) = hub(settings.max_attempts(None));
+    connected(&s).await;
+    memory.kill();
+    reach(&s, StateKind::Reconnecting).await;
+    let started = Instant::now();
+    s.call_tool("bump", json!({})).await.unwrap_err();
+    assert_eq!(started.elapsed(), 45 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn cancelling_one_waiter_leaves_the_others() {
+    let (_server, memory, settings) = memory();
+    let (_hub, s) = hub(settings);
+    connected(&s).await;
+    memory.kill();
+    reach(&s, StateKind::Reconnecting).await;
+    let token = CancellationToken::new();
+    let cancelled = tokio::spawn({
+        let call = s.call_tool("bump", json!({})).cancel(token.clone());
+        async move { call.await }
+    });
+    let other = tokio::spawn({
+        let s = s.clone();
+        async move { s.call_tool("bump", json!({})).await }
+    });
+    while s.status().held < 2 {
+        tokio::task::yield_now().await;
+    }
+    token.cancel();
+    let error = cancelled.await.unwrap().unwrap_err();
+    assert!(matches!(error.source, CallFailure::Cancelled));
+    assert_eq!((error.outcome, error.retryable), (Outcome::NotSent, false));
+    assert_eq!(s.status().held, 1);
+    memory.revive();
+    other.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn disable_and_permanent_failure_wake_waiters_at_once() {
+    for disable in [true, false] {
+        let (server, memory, settings) = memory();
+        let (_hub, s) = hub(settings.max_attempts(Some(1)).on_exhausted(OnExhausted::Fail));
+        connected(&s).await;
+        memory.kill();
+        reach(&s, StateKind::Reconnecting).await;
+        let waiter = tokio::spawn({
+            let s = s.clone();
+            async move { s.call_tool("bump", json!({})).await }
+        });
+        while s.status().held == 0 {
+            tokio::task::yield_now().await;
+        }
+        let started = Instant::now();
+        if disable {
+            s.disable();
+        }
+        let error = waiter.await.unwrap().unwrap_err();
+        assert!(started.elapsed() <= SECOND, "{:?}", started.elapsed());
+        assert!(!error.retryable);
+        match error.source {
+            CallFailure::Disabled => assert!(disable),
+            CallFailure::PermanentlyFailed { reason, .. } => {
+                assert!(!disable);
+                assert_eq!(reason.as_str(), "attempts_exhausted");
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(server.counters().calls, 0);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn too_many_waiters_are_turned_away_at_once() {
+    let (_server, memory, settings) = memory();
+    let (_hub, s) = hub(settings.max_held(2));
+    connected(&s).await;
+    memory.kill();
+    reach(&s, StateKind::Reconnecting).await;
+    for _ in 0..2 {
+        let s = s.clone();
+        tokio::spawn(async move { s.call_tool("bump", json!({})).await });
+    }
+    while s.status().held < 2 {
+        tokio::task::yield_now().await;
+    }
+    let started = Instant::now();
+    let error = s.call_tool("bump", json!({})).await.unwrap_err();
+    assert!(matches!(error.source, CallFailure::TooManyHeld { limit: 2 }));
+    assert_eq!((started.elapsed(), error.retryable), (Duration::ZERO, true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn calls_beyond_the_limit_of_the_server_wait_their_turn() {
+    let (server, _memory, settings) = memory();
+    let (_hub, s) = hub(settings.max_in_flight(2));
+    connected(&s).await;
+    let calls: Vec<_> = (0..4)
+        .map(|n| {
+            let s = s.clone();
+            tokio::spawn(
+                async move { s.call_tool("hold", json!({ "call_id": format!("c{n}") })).await },
+            )
+        })
+        .collect();
+    server.wait_for(|c| c.calls == 2).await;
+    while s.status().held < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(server.counters().calls, 2);
+    server.release_held();
+    server.wait_for(|c| c.calls == 4).await;
+    server.release_held();
+    for call in calls {
+        call.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_pulls_a_slow_probe_forward_but_does_not_hammer() {
+    let (_server, memory, settings) = memory();
+    let (_hub, s) = hub(settings);
+    connected(&s).await;
+    memory.kill();
+    reach(&s, StateKind::Disconnected).await;
+    memory.revive();
+    let started = Instant::now();
+    s.call_tool("bump", json!({})).await.unwrap();
+    // The next slow probe was due after 48 to 60 s; on demand it comes one longest quick delay after the last dial.
+    assert_eq!(started.elapsed().as_secs(), 32);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_cannot_be_served_in_time_fails_at_once() {
+    let (_server, memory, settings) = memory();
+    let (_hub, s) = hub(settings);
+    connected(&s).await;
+    memory.kill();
+    reach(&s, StateKind::Disconnected).await;
+    let started = Instant::now();
+    let error = s.call_tool("bump", json!({})).deadline(10 * SECOND).await.unwrap_err();
+    assert_eq!(started.elapsed(), Duration::ZERO, "nothing can happen within 10 s");
+    assert!(matches!(error.source, CallFailure::NotConnected { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_right_after_start_waits_for_the_first_connect() {
+    let (_server, memory, settings) = memory();
+    memory.set_connect_delay(3 * SECOND);
+    let (_hub, s) = hub(settings);
+    let started = Instant::now();
+    s.call_tool("bump", json!({})).await.unwrap();
+    assert!(started.elapsed() >= 3 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_bad_server_delays_nothing() {
+    let (_a, bad_memory, bad) = memory();
+    let (_b, _good_memory, good) = memory();
+    bad_memory.set_connect_delay(PATIENCE);
+    let started = Instant::now();
+    let hub = Hub::builder()
+        .server("bad", bad.required())
+        .server("good", good.required())
+        .start()
+        .unwrap();
+    hub.server("good").unwrap().call_tool("bump", json!({})).await.unwrap();
+    assert_eq!(started.elapsed(), Duration::ZERO);
+    let not_ready = hub.ready(SECOND).await.unwrap_err();
+    assert_eq!(not_ready.names, ["bad"]);
+    assert!(hub.catalog().server("good").is_some());
+    assert_eq!(hub.server("good").unwrap().status().state, StateKind::Connected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_starts_the_timeout_over_up_to_the_maximum() {
+    let (server, _memory, settings) = memory();
+    let (_hub, s) = hub(settings.timeout(2 * SECOND).max_timeout(10 * SECOND));
+    connected(&s).await;
+    // Six steps of one second: longer than the timeout, never silent for as long.
+    s.call_tool("progress", json!({ "steps": 6, "ms": 1000 })).on_progress(|_| ()).await.unwrap();
+    let started = Instant::now();
+    let error = s
+        .call_tool("progress", json!({ "steps": 60, "ms": 1000, "call_id": "long" }))
+        .on_progress(|_| ())
+        .await
+        .unwrap_err();
+    assert_eq!(started.elapsed(), 10 * SECOND);
+    assert_eq!(error.outcome, Outcome::Unknown);
+    server.wait_for(|c| c.cancelled.len() == 1).await;
+    // Without progress the timeout is the timeout.
+    let started = Instant::now();
+    s.call_tool("slow", json!({ "ms": 60_000 })).await.unwrap_err();
+    assert_eq!(started.elapsed(), 2 * SECOND);
+}
