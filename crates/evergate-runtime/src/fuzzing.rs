@@ -57,7 +57,8 @@ pub fn lifecycle(data: &[u8]) {
 
 fn policy(shape: u8, attempts: u8) -> Policy {
     let second = Duration::from_secs(1);
-    let backoff = |max| Backoff::new(second, max * second, 2.0, 1.0).expect("valid by construction");
+    let backoff =
+        |max| Backoff::new(second, max * second, 2.0, 1.0).expect("valid by construction");
     Policy {
         backoff: backoff(8),
         cooldown: backoff(60),
