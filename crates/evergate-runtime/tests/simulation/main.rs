@@ -4,6 +4,8 @@
 //! The simulator's TCP never retransmits: what is sent into a partition is lost for good, and what follows on the same
 //! connection is never delivered. That is the worst a real network can do, short of lying.
 
+#![allow(clippy::unwrap_used, reason = "a failed simulation panics")]
+
 mod support;
 
 mod half_open;

@@ -16,7 +16,7 @@ use turmoil::{Builder, Sim};
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
 /// Longer than anything a simulation waits for.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(600);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(10);
 
 /// The host that the runtime lives on.
 pub(crate) const CLIENT: &str = "client";
