@@ -22,7 +22,7 @@ use crate::slot::{Published, Slot};
 use crate::transport::http::listen::listen;
 use crate::transport::{Link, OpenError};
 
-/// What reaches a driver.
+/// What reaches a driver. Sent boxed: a channel keeps room for dozens of them for every slot, and they are rare.
 #[derive(Debug)]
 pub(crate) enum Input {
     Event {
@@ -30,7 +30,10 @@ pub(crate) enum Input {
         error: Option<SharedError>,
     },
     /// An event whose sender waits until its effect is published.
-    Asked { event: Event, heard: oneshot::Sender<()> },
+    Asked {
+        event: Event,
+        heard: oneshot::Sender<()>,
+    },
     Dialed {
         generation: Generation,
         result: Result<(Arc<Connection>, Option<HttpKind>), OpenError>,
@@ -44,7 +47,7 @@ pub(crate) const INPUTS: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Driver {
     slot: Arc<Slot>,
-    inputs: mpsc::Receiver<Input>,
+    inputs: mpsc::Receiver<Box<Input>>,
     lifecycle: Lifecycle,
     dialing: Dialing,
     /// The hub is gone.
@@ -74,7 +77,7 @@ enum Action {
 impl Driver {
     pub(crate) fn new(
         slot: Arc<Slot>,
-        inputs: mpsc::Receiver<Input>,
+        inputs: mpsc::Receiver<Box<Input>>,
         lifecycle: Lifecycle,
         dialing: Dialing,
         stop: CancellationToken,
@@ -137,7 +140,7 @@ impl Driver {
         };
         tokio::select! {
             () = self.slot.commands.changed() => Action::Commands,
-            input = self.inputs.recv() => input.map_or(Action::Stop, Action::Input),
+            input = self.inputs.recv() => input.map_or(Action::Stop, |input| Action::Input(*input)),
             () = tick => Action::Tick,
             () = self.stop.cancelled() => Action::Stop,
         }
@@ -242,7 +245,9 @@ impl Driver {
         slot.shared.tasks.spawn(detached.run_until_cancelled_owned(async move {
             let news = &restored.shared.notifications;
             let within = restored.settings.list_timeout;
-            restored.side_state.restore(&connection, &restored.name, within, news).await;
+            // Boxed because it is large, and mostly there is nothing to restore.
+            let restoring = restored.side_state.restore(&connection, &restored.name, within, news);
+            Box::pin(restoring).await;
         }));
     }
 
@@ -267,7 +272,7 @@ impl Driver {
             }
             // A driver that is gone needs no news.
             let _ = inputs
-                .send(Input::Event { event: Event::Closed { generation }, error: None })
+                .send(Box::new(Input::Event { event: Event::Closed { generation }, error: None }))
                 .await;
         });
     }
