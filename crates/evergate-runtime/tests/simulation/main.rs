@@ -1,5 +1,6 @@
-//! The runtime on a simulated network: links that break, stall and crawl, hosts that crash. Time is virtual and every
-//! run has a seed, so a failure comes back when it is run again.
+//! The runtime on a simulated network: links that break, stall and crawl, hosts that crash. Time is virtual, and a seed
+//! decides every latency and crash. What `select!` picks among branches that are ready at once it does not decide, so
+//! two runs of a seed are alike but for a few calls, and what is asserted must hold for all of them.
 //!
 //! The simulator's TCP never retransmits: what is sent into a partition is lost for good, and what follows on the same
 //! connection is never delivered. That is the worst a real network can do, short of lying.
