@@ -224,8 +224,8 @@ impl Call {
                 method: self.request.method(),
                 harmless: self.is_harmless(),
                 replay: self.slot.settings.replay_for(self.request.tool()),
-                // A refusal is no execution: it may follow a resend, once.
-                resent: renewed || (resent && failure.outcome != Outcome::Rejected),
+                resent,
+                renewed,
                 renewable,
             });
             if decision == Decision::GiveUp {

@@ -22,7 +22,7 @@ use crate::slot::{Published, Slot};
 use crate::transport::http::listen::listen;
 use crate::transport::{Link, OpenError};
 
-/// What reaches a driver.
+/// What reaches a driver. Sent boxed: a channel keeps room for dozens of them for every slot, and they are rare.
 #[derive(Debug)]
 pub(crate) enum Input {
     Event {
@@ -47,7 +47,7 @@ pub(crate) const INPUTS: usize = 256;
 #[derive(Debug)]
 pub(crate) struct Driver {
     slot: Arc<Slot>,
-    inputs: mpsc::Receiver<Input>,
+    inputs: mpsc::Receiver<Box<Input>>,
     lifecycle: Lifecycle,
     dialing: Dialing,
     /// The hub is gone.
@@ -56,7 +56,6 @@ pub(crate) struct Driver {
     abort: CancellationToken,
     /// Every connection that is not closed yet: the current one, a candidate, and those that drain.
     connections: HashMap<Generation, Arc<Connection>>,
-    candidate: Option<Generation>,
     remembered: Option<HttpKind>,
     since: SystemTime,
     installed: Option<Generation>,
@@ -77,7 +76,7 @@ enum Action {
 impl Driver {
     pub(crate) fn new(
         slot: Arc<Slot>,
-        inputs: mpsc::Receiver<Input>,
+        inputs: mpsc::Receiver<Box<Input>>,
         lifecycle: Lifecycle,
         dialing: Dialing,
         stop: CancellationToken,
@@ -90,7 +89,6 @@ impl Driver {
             abort: stop.child_token(),
             stop,
             connections: HashMap::new(),
-            candidate: None,
             remembered: None,
             since: SystemTime::now(),
             installed: None,
@@ -144,7 +142,7 @@ impl Driver {
         };
         tokio::select! {
             () = self.slot.commands.changed() => Action::Commands,
-            input = self.inputs.recv() => input.map_or(Action::Stop, Action::Input),
+            input = self.inputs.recv() => input.map_or(Action::Stop, |input| Action::Input(*input)),
             () = tick => Action::Tick,
             () = self.stop.cancelled() => Action::Stop,
         }
@@ -171,7 +169,7 @@ impl Driver {
         }
     }
 
-    /// The only place where a slot changes: one step, its effects, one publication, one log line.
+    /// The only place where a slot changes: one step, one log line, one publication, its effects.
     fn apply(&mut self, event: Event, error: Option<SharedError>) {
         if self.lifecycle.is_stale(&event) {
             self.stale_events += 1;
@@ -187,15 +185,20 @@ impl Driver {
         if let Some(error) = error {
             self.last_failure = Some(error);
         }
-        for effect in effects {
-            self.carry_out(effect);
-        }
         let after = (self.lifecycle.state().kind(), self.lifecycle.current());
         if before.0 != after.0 {
             self.since = SystemTime::now();
         }
+        if after.1.is_some() && after.1 != before.1 {
+            self.installed = after.1;
+            self.installs += 1;
+        }
         let transition = (before != after).then(|| self.transition(before.0, after.0, &event));
+        // Before the effects: whoever an effect wakes, by cutting its connection say, finds the new state.
         self.publish(transition);
+        for effect in effects {
+            self.carry_out(effect);
+        }
     }
 
     fn carry_out(&mut self, effect: Effect) {
@@ -213,7 +216,8 @@ impl Driver {
                 self.slot.shared.tasks.spawn(task);
             }
             Effect::AbortDial { .. } => self.abort.cancel(),
-            Effect::Offer { generation } => self.candidate = Some(generation),
+            // Published with the state.
+            Effect::Offer { .. } => {}
             Effect::Install { generation } => self.install(generation),
             Effect::Close { generation, manner } => self.close(generation, manner),
             Effect::DropCatalog => self.slot.shared.catalog.remove(&self.slot.name),
@@ -221,10 +225,7 @@ impl Driver {
     }
 
     fn install(&mut self, generation: Generation) {
-        self.candidate = None;
         let Some(connection) = self.connections.get(&generation).cloned() else { return };
-        self.installed = Some(generation);
-        self.installs += 1;
         let slot = &self.slot;
         slot.shared.catalog.set_current(&slot.name, generation);
         let detached = connection.detached().clone();
@@ -247,14 +248,13 @@ impl Driver {
         slot.shared.tasks.spawn(detached.run_until_cancelled_owned(async move {
             let news = &restored.shared.notifications;
             let within = restored.settings.list_timeout;
-            restored.side_state.restore(&connection, &restored.name, within, news).await;
+            // Boxed because it is large, and mostly there is nothing to restore.
+            let restoring = restored.side_state.restore(&connection, &restored.name, within, news);
+            Box::pin(restoring).await;
         }));
     }
 
     fn close(&mut self, generation: Generation, manner: Manner) {
-        if self.candidate == Some(generation) {
-            self.candidate = None;
-        }
         let Some(connection) = self.connections.get(&generation).cloned() else { return };
         if manner == Manner::Now {
             connection.cut();
@@ -272,7 +272,7 @@ impl Driver {
             }
             // A driver that is gone needs no news.
             let _ = inputs
-                .send(Input::Event { event: Event::Closed { generation }, error: None })
+                .send(Box::new(Input::Event { event: Event::Closed { generation }, error: None }))
                 .await;
         });
     }
@@ -283,7 +283,7 @@ impl Driver {
         let connection =
             lifecycle.current().and_then(|generation| self.connections.get(&generation).cloned());
         let candidate =
-            self.candidate.and_then(|candidate| self.connections.get(&candidate).cloned());
+            lifecycle.candidate().and_then(|candidate| self.connections.get(&candidate).cloned());
         let failures = lifecycle.failures();
         let status = Status {
             server: self.slot.name.clone(),

@@ -285,7 +285,7 @@ fn new_slot(
     name: Arc<str>,
     settings: Checked,
     shared: Arc<Shared>,
-) -> (Arc<Slot>, mpsc::Receiver<crate::driver::Input>) {
+) -> (Arc<Slot>, mpsc::Receiver<Box<crate::driver::Input>>) {
     let (inputs, receiver) = mpsc::channel(INPUTS);
     let status = Status::before_start(name.clone(), settings.enabled);
     let published = Published { status: Arc::new(status), connection: None, candidate: None };

@@ -33,6 +33,9 @@ mod catalog;
 mod connection;
 mod driver;
 mod error;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod handlers;
 mod hub;
 mod lifecycle;

@@ -213,7 +213,8 @@ impl Lifecycle {
         matches!(&self.state, State::Connected(connected) if connected.doubt.is_some())
     }
 
-    fn candidate(&self) -> Option<Generation> {
+    /// The generation on trial beside it.
+    pub(crate) fn candidate(&self) -> Option<Generation> {
         match &self.state {
             State::Connected(Connected {
                 doubt: Some(Doubt::Testing { candidate, .. }), ..

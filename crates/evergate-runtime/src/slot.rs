@@ -26,7 +26,7 @@ use crate::transport::StderrTail;
 pub(crate) struct Slot {
     pub(crate) name: Arc<str>,
     pub(crate) settings: Arc<Checked>,
-    pub(crate) inputs: mpsc::Sender<Input>,
+    pub(crate) inputs: mpsc::Sender<Box<Input>>,
     pub(crate) commands: Commands,
     pub(crate) published: watch::Sender<Published>,
     pub(crate) side_state: SideState,

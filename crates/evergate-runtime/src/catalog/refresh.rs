@@ -40,7 +40,8 @@ pub(crate) async fn keep_fresh(
             sleep(COALESCE).await;
         }
         let wanted = stale.take();
-        match lists.renew(&connection, &settings, &garbage, &wanted).await {
+        // Boxed because it is large, and this task is idle nearly all of its life.
+        match Box::pin(lists.renew(&connection, &settings, &garbage, &wanted)).await {
             Ok(()) => {
                 connection.reporter().health(Budget::Discovery, None).await;
                 store.publish(&server, lists.entry(&connection));

@@ -11,13 +11,13 @@ use crate::transport::TransportError;
 #[derive(Debug, Clone)]
 pub(crate) struct Reporter {
     generation: Generation,
-    inputs: mpsc::Sender<Input>,
+    inputs: mpsc::Sender<Box<Input>>,
 }
 
 // === impl Reporter ===
 
 impl Reporter {
-    pub(crate) fn new(generation: Generation, inputs: mpsc::Sender<Input>) -> Self {
+    pub(crate) fn new(generation: Generation, inputs: mpsc::Sender<Box<Input>>) -> Self {
         Self { generation, inputs }
     }
 
@@ -34,7 +34,7 @@ impl Reporter {
     pub(crate) async fn doubted(&self) {
         let (heard, hearing) = oneshot::channel();
         let event = Event::Doubted { generation: self.generation };
-        if self.inputs.send(Input::Asked { event, heard }).await.is_ok() {
+        if self.inputs.send(Box::new(Input::Asked { event, heard })).await.is_ok() {
             // A driver that is gone needs no news.
             let _ = hearing.await;
         }
@@ -52,6 +52,6 @@ impl Reporter {
 
     async fn send(&self, event: Event, error: Option<SharedError>) {
         // The driver never waits for anything but its inputs, so this is short; a driver that is gone needs no news.
-        let _ = self.inputs.send(Input::Event { event, error }).await;
+        let _ = self.inputs.send(Box::new(Input::Event { event, error })).await;
     }
 }

@@ -79,6 +79,6 @@ impl Dialing {
             }
         };
         // A driver that is gone needs no news; the connection is then dropped, which cuts it off.
-        let _ = slot.inputs.send(Input::Dialed { generation, result }).await;
+        let _ = slot.inputs.send(Box::new(Input::Dialed { generation, result })).await;
     }
 }

@@ -29,6 +29,8 @@ pub enum Reason {
     AuthRequired,
     /// The command does not exist or may not be run.
     CommandNotFound,
+    /// The settings cannot work here: the working directory does not exist.
+    InvalidConfig,
     /// No revision of the protocol that both sides speak.
     UnsupportedProtocol,
     /// All attempts are used up and the settings say to stop then.
@@ -54,6 +56,7 @@ impl Reason {
             Self::HandshakeFailed => "handshake_failed",
             Self::AuthRequired => "auth_required",
             Self::CommandNotFound => "command_not_found",
+            Self::InvalidConfig => "invalid_config",
             Self::UnsupportedProtocol => "unsupported_protocol",
             Self::AttemptsExhausted => "attempts_exhausted",
             Self::NotRestarted => "not_restarted",
@@ -67,6 +70,7 @@ impl Reason {
             Self::CommandNotFound => {
                 Some("fix the command or install it, then restart or enable the server")
             }
+            Self::InvalidConfig => Some("fix the settings, then restart or enable the server"),
             Self::UnsupportedProtocol => Some("upgrade the server, then restart or enable it"),
             Self::AttemptsExhausted | Self::NotRestarted => Some("restart or enable the server"),
             _ => None,

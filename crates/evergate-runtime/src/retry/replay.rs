@@ -40,25 +40,30 @@ pub(crate) enum Decision {
 
 /// What is known about a request when it ended without an answer.
 #[derive(Debug, Clone, Copy)]
+#[expect(clippy::struct_excessive_bools, reason = "four independent facts, not a state")]
 pub(crate) struct Sent<'a> {
     pub(crate) outcome: Outcome,
     pub(crate) method: &'a str,
     /// Its tool is annotated read-only or idempotent.
     pub(crate) harmless: bool,
     pub(crate) replay: Replay,
-    /// It was sent a second time already.
+    /// It was sent again already although it may have been executed.
     pub(crate) resent: bool,
+    /// It was sent again already because a server refused it unexecuted.
+    pub(crate) renewed: bool,
     /// It was refused for a reason that a new connection takes away.
     pub(crate) renewable: bool,
 }
 
 pub(crate) fn decide(sent: Sent<'_>) -> Decision {
-    let Sent { outcome, method, harmless, replay, resent, renewable } = sent;
+    let Sent { outcome, method, harmless, replay, resent, renewed, renewable } = sent;
     let again = match outcome {
         Outcome::Answered => false,
         // It never left, so this is not even a second time; the deadline bounds it.
         Outcome::NotSent => true,
-        Outcome::Rejected => renewable && !resent,
+        // A refusal is no execution, so it has a count of its own: a harmless call that died with its server meets the
+        // restarted server's "unknown session" next.
+        Outcome::Rejected => renewable && !renewed,
         Outcome::Unknown => {
             !resent
                 && match replay {
@@ -123,7 +128,8 @@ mod tests {
             (Unknown, "tools/list", false, Replay::Never, false, GiveUp),
         ];
         for (outcome, method, harmless, replay, resent, expected) in rows {
-            let sent = Sent { outcome, method, harmless, replay, resent, renewable: true };
+            let (renewed, renewable) = (resent, true);
+            let sent = Sent { outcome, method, harmless, replay, resent, renewed, renewable };
             assert_eq!(decide(sent), expected, "{sent:?}");
         }
         let reads = [
@@ -142,6 +148,7 @@ mod tests {
             harmless: false,
             replay: Replay::Safe,
             resent: false,
+            renewed: false,
             renewable: true,
         };
         for method in reads {
@@ -152,5 +159,9 @@ mod tests {
         }
         let refused = Sent { outcome: Rejected, renewable: false, ..unannotated(call) };
         assert_eq!(decide(refused), GiveUp, "a refusal that a new session would not change");
+        let refused_next = Sent { outcome: Rejected, resent: true, ..unannotated(call) };
+        assert_eq!(decide(refused_next), Resend, "a refusal after a resend is no second execution");
+        let lost_next = Sent { harmless: true, renewed: true, ..unannotated(call) };
+        assert_eq!(decide(lost_next), Resend, "nor is a loss after a refusal");
     }
 }

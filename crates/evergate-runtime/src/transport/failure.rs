@@ -70,6 +70,10 @@ pub(crate) enum TransportError {
 pub(crate) enum OpenError {
     #[error("could not start the command")]
     Spawn(#[source] SharedError, io::ErrorKind),
+    #[error("could not start the guardian of the command's process group")]
+    Guardian(#[source] SharedError),
+    #[error("the working directory does not exist")]
+    NoDirectory,
     #[error("could not connect")]
     Transport(#[from] TransportError),
     #[error("the server answered initialize with an error")]
@@ -116,7 +120,8 @@ impl OpenError {
             Self::AuthRequired { .. } => DialFailure::Permanent(Reason::AuthRequired),
             Self::UnsupportedProtocol(_) => DialFailure::Permanent(Reason::UnsupportedProtocol),
             Self::Aborted => DialFailure::Aborted,
-            Self::Spawn(..) | Self::TimedOut(_) => DialFailure::Unreachable,
+            Self::NoDirectory => DialFailure::Permanent(Reason::InvalidConfig),
+            Self::Spawn(..) | Self::Guardian(_) | Self::TimedOut(_) => DialFailure::Unreachable,
             Self::Transport(error) => match error {
                 TransportError::Connect(_)
                 | TransportError::Broken(_)

@@ -37,7 +37,10 @@ struct Outbound {
 
 /// Enough for a burst of calls to be written back to back; beyond it callers wait their turn.
 const OUTBOX: usize = 64;
-const READ_STEP: usize = 16 * 1024;
+/// How much to read at a time: little, because an idle connection keeps that much room, and more as long as the server
+/// fills it.
+const FIRST_READ: usize = 1024;
+const LARGEST_READ: usize = 64 * 1024;
 /// A closed stdout is usually followed by the end of the process; that is the better reason to report, and the one a
 /// restart policy goes by. Long enough for a busy machine; only a server that lives on without its stdout takes it.
 const EXIT_FOLLOWS: Duration = Duration::from_secs(2);
@@ -134,6 +137,7 @@ async fn read<R: AsyncRead + Unpin>(
     let mut splitter = LineSplitter::new(max_message_bytes);
     let over = link.over();
     tokio::pin!(over);
+    let mut step = FIRST_READ;
     let broken = loop {
         while let Some(line) = splitter.next_line() {
             match line {
@@ -150,7 +154,7 @@ async fn read<R: AsyncRead + Unpin>(
                 }
             }
         }
-        let space = splitter.space(READ_STEP);
+        let space = splitter.space(step);
         let got = tokio::select! {
             () = link.stop_reading.cancelled() => break TransportError::Closed,
             got = reader.read_buf(space) => got,
@@ -158,6 +162,8 @@ async fn read<R: AsyncRead + Unpin>(
         };
         match got {
             Ok(0) => break TransportError::StreamEnded,
+            Ok(got) if got >= step => step = (step * 2).min(LARGEST_READ),
+            Ok(got) if got < step / 4 => step = FIRST_READ,
             Ok(_) => {}
             Err(error) => break TransportError::Broken(SharedError::new(error)),
         }

@@ -137,7 +137,7 @@ impl Opening<'_> {
             .parse()
             .map_err(|_| OpenError::NoTransportFits("the address cannot be used".into()))?;
         let context = HttpContext {
-            client: self.client.clone(),
+            client: self.client.with_new_pool(),
             uri,
             custom: headers.clone(),
             header_timeout: self.settings.header_timeout,

@@ -74,10 +74,15 @@ pub(crate) fn start(
         .stderr(Stdio::piped())
         .kill_on_drop(true);
     if let Some(cwd) = cwd {
+        // The system says "not found" for this too, as if the command were.
+        if !cwd.is_dir() {
+            return Err(OpenError::NoDirectory);
+        }
         builder.current_dir(cwd);
     }
     #[cfg(unix)]
-    let guardian = Guardian::start().map_err(spawn_error)?;
+    let guardian =
+        Guardian::start().map_err(|error| OpenError::Guardian(SharedError::new(error)))?;
     #[cfg(unix)]
     guardian.guard(&mut builder);
     #[cfg(not(unix))]

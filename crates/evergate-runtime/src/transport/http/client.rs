@@ -1,4 +1,4 @@
-//! One pooled HTTP client per hub. Its own retries are off: only `retry/` decides to try again.
+//! The pooled HTTP client. Its own retries are off: only `retry/` decides to try again.
 
 use std::future::Future;
 use std::io;
@@ -35,9 +35,10 @@ pub struct Dialer(Arc<DialFn>);
 
 type DialFn = dyn Fn(Uri) -> BoxFuture<io::Result<Box<dyn DialedStream>>> + Send + Sync;
 
-/// The client that every HTTP connection of a hub shares. Cheap to clone.
+/// A client with a pool of its own. Cheap to clone; clones share the pool.
 #[derive(Clone, Debug)]
 pub(crate) struct HttpClient {
+    connector: Connector,
     client: Client<Connector, OnceBody>,
 }
 
@@ -79,15 +80,24 @@ impl HttpClient {
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(TCP_KEEPALIVE));
         tcp.set_connect_timeout(Some(TCP_CONNECT_TIMEOUT));
-        let connector = Connector { dialer, tcp, tls: Arc::default(), tls_config };
+        Self::with(Connector { dialer, tcp, tls: Arc::default(), tls_config })
+    }
+
+    /// The same with an empty pool. A new generation starts on new TCP connections: where the old one died of
+    /// silence its idle connections may well be dead too, and each would cost an attempt to find out.
+    pub(crate) fn with_new_pool(&self) -> Self {
+        Self::with(self.connector.clone())
+    }
+
+    fn with(connector: Connector) -> Self {
         let client = Client::builder(TokioExecutor::new())
             .retry_canceled_requests(false)
             .pool_timer(TokioTimer::new())
             .timer(TokioTimer::new())
             .pool_idle_timeout(POOL_IDLE_TIMEOUT)
             .pool_max_idle_per_host(POOL_IDLE_PER_HOST)
-            .build(connector);
-        Self { client }
+            .build(connector.clone());
+        Self { connector, client }
     }
 
     pub(crate) async fn send(
@@ -160,6 +170,12 @@ impl std::fmt::Debug for Dialer {
 }
 
 // === impl Connector ===
+
+impl std::fmt::Debug for Connector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Connector")
+    }
+}
 
 impl Connector {
     fn tls(&self) -> Result<HttpsConnector<HttpConnector>, BoxError> {

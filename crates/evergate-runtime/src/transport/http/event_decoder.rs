@@ -117,14 +117,16 @@ impl EventDecoder {
             self.after_cr = false;
         }
         self.scanned = self.scanned.max(self.start);
-        let Some(found) = memchr::memchr2(b'\n', b'\r', &self.buffer[self.scanned..]) else {
-            self.scanned = self.buffer.len();
-            if self.buffer.len() - self.start > self.limit {
-                return Err(EventTooLarge { limit: self.limit });
-            }
+        let found = memchr::memchr2(b'\n', b'\r', &self.buffer[self.scanned..]);
+        let end = found.map_or(self.buffer.len(), |found| self.scanned + found);
+        // Also for lines that have ended: whether one is too long must not depend on how it was cut up.
+        if end - self.start > self.limit {
+            return Err(EventTooLarge { limit: self.limit });
+        }
+        if found.is_none() {
+            self.scanned = end;
             return Ok(None);
-        };
-        let end = self.scanned + found;
+        }
         let line = self.start..end;
         self.after_cr = self.buffer[end] == b'\r';
         self.start = end + 1;
@@ -233,6 +235,11 @@ mod tests {
             many_lines.push(b"data: abc\n");
         }
         assert!(many_lines.next_event().is_err());
+        for long in [&b"data: 0123456789\n\n"[..], b": 0123456789\n", b"id: 0123456789\n"] {
+            let mut at_once = EventDecoder::new(8);
+            at_once.push(long);
+            assert!(at_once.next_event().is_err(), "a long line that arrives whole is no shorter");
+        }
     }
 
     proptest! {
