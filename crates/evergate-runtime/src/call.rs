@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use admission::Admitted;
@@ -65,6 +65,10 @@ enum Attempt {
 /// A pooled HTTP connection may turn out closed before anything was sent on it. More than this many in a row is not
 /// bad luck.
 const MAX_UNSENT_IN_A_ROW: u32 = 3;
+
+/// A server that dies takes its connections down one after the other, and its listener last: what is sent again at
+/// once goes the same way. Longer than a process takes to be gone, shorter than anybody would notice.
+const RESEND_PAUSE: Duration = Duration::from_millis(100);
 
 // === impl CallBuilder ===
 
@@ -175,6 +179,7 @@ impl Call {
         let mut waited = Duration::ZERO;
         let mut after: Option<Generation> = None;
         let mut resent = false;
+        let mut renewed = false;
         let mut unsent_in_a_row = 0;
         // What made us wait for another connection: should none come, this is what the caller must hear of.
         let mut first: Option<(SendFailure, Generation)> = None;
@@ -207,7 +212,7 @@ impl Call {
                 Sign::None => {}
                 Sign::Strike => lease.note_failure(SharedError::new(failure.error.clone())).await,
                 Sign::Lost(loss) => lease.reporter().lost(loss, failure.error.clone()).await,
-                Sign::Doubtful if resent => {}
+                Sign::Doubtful if renewed => {}
                 Sign::Doubtful => match self.settle_doubt(&lease).await {
                     Settled::Answered(answer, candidate) => return self.finish(answer, candidate),
                     Settled::Lost => renewable = true,
@@ -219,7 +224,8 @@ impl Call {
                 method: self.request.method(),
                 harmless: self.is_harmless(),
                 replay: self.slot.settings.replay_for(self.request.tool()),
-                resent,
+                // A refusal is no execution: it may follow a resend, once.
+                resent: renewed || (resent && failure.outcome != Outcome::Rejected),
                 renewable,
             });
             if decision == Decision::GiveUp {
@@ -232,10 +238,14 @@ impl Call {
                     lease.reporter().lost(Loss::Transport, failure.error.clone()).await;
                     after = Some(generation);
                 }
+            } else if failure.outcome == Outcome::Rejected {
+                renewed = true;
             } else {
                 resent = true;
             }
-            if !still_usable {
+            let unusable = !still_usable
+                || (failure.outcome == Outcome::Unknown && self.is_over(&lease).await);
+            if unusable {
                 after = Some(generation);
             }
             tracing::debug!(
@@ -273,6 +283,12 @@ impl Call {
                 }
             }
         }
+    }
+
+    /// Whether the connection that failed a request is given up within a moment.
+    async fn is_over(&self, lease: &Lease) -> bool {
+        let until = (Instant::now() + RESEND_PAUSE).min(self.clock.expires_at());
+        timeout_at(until, lease.detached().cancelled()).await.is_ok()
     }
 
     async fn cancelled(&self) {

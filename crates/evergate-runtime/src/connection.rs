@@ -134,7 +134,9 @@ impl Connection {
             biased;
             result = self.link.exchange(&self.inbox, message, watch) => result,
             () = self.cut.cancelled() => {
-                Err(SendFailure::broken(watch.is_sent(), TransportError::Closed))
+                // It may have been cut because it broke, and then that is the news.
+                let error = self.inbox.broken().unwrap_or(TransportError::Closed);
+                Err(SendFailure::broken(watch.is_sent(), error))
             }
         };
         cancel.armed = false;
@@ -160,6 +162,17 @@ impl Connection {
     /// Ends every call still under way.
     pub(crate) fn cut(&self) {
         self.cut.cancel();
+    }
+
+    /// Lets go of it without waiting for anything.
+    pub(crate) fn abandon(&self) {
+        self.detach();
+        self.cut();
+        match &self.link {
+            Link::Lines(link) => link.abandon(),
+            Link::Sse(link) => link.close(),
+            Link::Http(_) => {}
+        }
     }
 
     /// Closes it, letting calls finish first if so asked; at most `drain` for those and `within` for the rest.
@@ -214,13 +227,8 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // `close` is the way; this only keeps a dropped hub from leaving tasks and children behind.
-        self.detached.cancel();
-        if let Link::Lines(link) = &self.link {
-            link.abandon();
-        } else if let Link::Sse(link) = &self.link {
-            link.close();
-        }
+        // `close` is the way; this only keeps a connection nobody closed from leaving tasks and children behind.
+        self.abandon();
     }
 }
 

@@ -124,10 +124,14 @@ impl Driver {
                 Action::Stop => break,
             }
         }
-        // A dropped hub closes nothing in an orderly way; dropping the connections cuts them off.
+        // A dropped hub closes nothing in an orderly way. Handles may outlive it and must find nothing.
         for connection in self.connections.values() {
-            connection.cut();
+            connection.abandon();
         }
+        self.slot.published.send_modify(|published| {
+            let status = Status { state: StateKind::Disabled, ..Status::clone(&published.status) };
+            *published = Published { status: Arc::new(status), connection: None, candidate: None };
+        });
     }
 
     async fn next_action(&mut self) -> Action {
@@ -190,10 +194,8 @@ impl Driver {
         if before.0 != after.0 {
             self.since = SystemTime::now();
         }
-        self.publish();
-        if before != after {
-            self.announce(before.0, after.0, &event);
-        }
+        let transition = (before != after).then(|| self.transition(before.0, after.0, &event));
+        self.publish(transition);
     }
 
     fn carry_out(&mut self, effect: Effect) {
@@ -277,7 +279,8 @@ impl Driver {
         });
     }
 
-    fn publish(&mut self) {
+    /// Status and event at once: whoever sees one finds the other.
+    fn publish(&self, transition: Option<Transition>) {
         let lifecycle = &self.lifecycle;
         let connection =
             lifecycle.current().and_then(|generation| self.connections.get(&generation).cloned());
@@ -310,10 +313,17 @@ impl Driver {
             in_doubt: lifecycle.is_in_doubt(),
         };
         let status = Arc::new(self.slot.with_live_numbers(&status));
-        self.slot.published.send_replace(Published { status, connection, candidate });
+        self.slot.published.send_modify(|published| {
+            *published = Published { status, connection, candidate };
+            if let Some(transition) = transition {
+                // Nobody listening is fine.
+                let _ = self.slot.shared.events.send(HubEvent::Transition(transition));
+            }
+        });
     }
 
-    fn announce(&self, from: StateKind, to: StateKind, event: &Event) {
+    /// Logs a transition and puts it into words.
+    fn transition(&self, from: StateKind, to: StateKind, event: &Event) -> Transition {
         let transition = Transition {
             server: self.slot.name.clone(),
             from,
@@ -321,6 +331,7 @@ impl Driver {
             event: event.name(),
             reason: self.lifecycle.reason(),
             generation: self.installed,
+            at: SystemTime::now(),
         };
         let error = self.last_failure.as_ref().map(|error| chain(error));
         // One warning when a server goes down, not one per failed attempt.
@@ -338,7 +349,6 @@ impl Driver {
                 reason = %transition.reason, "server state"
             );
         }
-        // Nobody listening is fine.
-        let _ = self.slot.shared.events.send(HubEvent::Transition(transition));
+        transition
     }
 }

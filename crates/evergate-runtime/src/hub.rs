@@ -36,9 +36,10 @@ pub struct Hub {
 }
 
 /// Configures a [`Hub`].
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[must_use = "a builder does nothing until it is started"]
 pub struct HubBuilder {
+    events: broadcast::Sender<HubEvent>,
     servers: Vec<(String, Settings)>,
     handlers: Handlers,
     limiter: ReconnectLimiter,
@@ -74,7 +75,15 @@ const BACKLOG: usize = 1024;
 impl Hub {
     /// Starts configuring.
     pub fn builder() -> HubBuilder {
-        HubBuilder::default()
+        HubBuilder {
+            events: broadcast::Sender::new(BACKLOG),
+            servers: Vec::new(),
+            handlers: Handlers::new(),
+            limiter: ReconnectLimiter::default(),
+            dialer: None,
+            tls: None,
+            seed: None,
+        }
     }
 
     /// A handle to one server: valid through every reconnect, disable and enable.
@@ -213,15 +222,18 @@ impl HubBuilder {
         self
     }
 
+    /// Every transition and catalog change from the very first on.
+    pub fn events(&self) -> broadcast::Receiver<HubEvent> {
+        self.events.subscribe()
+    }
+
     /// Starts everything and returns at once; servers connect in parallel. Must be called within a tokio runtime.
     pub fn start(self) -> Result<Hub, InvalidSettings> {
         let servers = check_all(self.servers)?;
-        let (events, _) = broadcast::channel(BACKLOG);
-        let (notifications, _) = broadcast::channel(BACKLOG);
         let shared = Arc::new(Shared {
-            catalog: CatalogStore::new(events.clone()),
-            events,
-            notifications,
+            catalog: CatalogStore::new(self.events.clone()),
+            events: self.events,
+            notifications: broadcast::Sender::new(BACKLOG),
             tasks: Tasks::default(),
             calls: TaskTracker::new(),
             closing: CancellationToken::new(),

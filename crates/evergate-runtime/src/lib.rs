@@ -59,7 +59,7 @@ pub use observe::{HubEvent, Notification, Status, Transition};
 pub use protocol::{ProtocolVersion, RawJson, RpcError};
 pub use retry::{Backoff, InvalidBackoff, Outcome, ReconnectLimiter, Replay};
 pub use server::{ServerHandle, StatusWatch, SubscribeError};
-pub use settings::{HttpKind, InvalidSettings, Problem, Settings};
+pub use settings::{HttpKind, InvalidSettings, Problem, Profile, Settings};
 pub use transport::{DialedStream, Dialer, MemoryConnector};
 
 /// The decoders of what servers send, for fuzzing and for those who need only them.

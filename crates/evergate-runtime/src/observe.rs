@@ -96,6 +96,8 @@ pub struct Transition {
     pub reason: Reason,
     /// The generation concerned, if any was ever connected.
     pub generation: Option<Generation>,
+    /// When.
+    pub at: SystemTime,
 }
 
 /// A notification of a server that is not about a call: log messages, resource updates and whatever else it sends.
@@ -112,6 +114,7 @@ pub struct Notification {
     pub params: Option<RawJson>,
 }
 
+#[expect(clippy::ref_option, reason = "serde hands over a reference to the field")]
 fn as_ms_from_now<S: Serializer>(at: &Option<Instant>, serializer: S) -> Result<S::Ok, S::Error> {
     let left = at.map(|at| at.saturating_duration_since(Instant::now()));
     left.as_ref().map(Duration::as_millis).serialize(serializer)

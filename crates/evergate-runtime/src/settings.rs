@@ -58,6 +58,18 @@ pub struct Settings {
     pub(crate) max_subscriptions: usize,
 }
 
+/// How much is made of keeping a server up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Profile {
+    /// Started again whenever it ends. The default.
+    #[default]
+    Resilient,
+    /// Required, and left alone once it has ended: a failure must be seen.
+    Strict,
+    /// Nice to have: not required, and left alone once it has ended.
+    BestEffort,
+}
+
 /// Where the server is.
 #[derive(Clone)]
 pub(crate) enum Target {
@@ -147,6 +159,17 @@ impl Settings {
             max_held: 1024,
             max_subscriptions: 1024,
         }
+    }
+
+    /// Sets `required` and `restart` to what the profile says.
+    #[must_use]
+    pub fn profile(mut self, profile: Profile) -> Self {
+        (self.required, self.restart) = match profile {
+            Profile::Resilient => (false, Restart::Always),
+            Profile::Strict => (true, Restart::Never),
+            Profile::BestEffort => (false, Restart::Never),
+        };
+        self
     }
 
     /// An environment variable for the child, on top of our own environment. Ignored by servers at a URL.

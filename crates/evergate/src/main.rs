@@ -1,2 +1,18 @@
-//! placeholder
-fn main() {}
+//! `evergate`: MCP connections that do not break.
+
+mod cli;
+mod demo;
+mod exit_code;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::cli::Cli;
+
+fn main() -> ExitCode {
+    match Cli::try_parse() {
+        Ok(cli) => exit_code::report(cli.run()),
+        Err(error) => exit_code::usage(&error),
+    }
+}

@@ -121,8 +121,10 @@ fn view(
     until: Instant,
     waited: Duration,
 ) -> View {
-    if underway == Underway::Stop {
-        return View::Hopeless(CallFailure::Disabled);
+    match underway {
+        Underway::Stop => return View::Hopeless(CallFailure::Disabled),
+        Underway::Restart => return View::Wait,
+        Underway::Start | Underway::Nothing => {}
     }
     if let Some(connection) = &published.connection
         && after.is_none_or(|after| connection.generation() > after)

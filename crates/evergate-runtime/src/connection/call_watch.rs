@@ -67,6 +67,11 @@ impl CallWatch {
         self.sent.store(true, Ordering::Release);
     }
 
+    /// None of it has left after all.
+    pub(crate) fn mark_unsent(&self) {
+        self.sent.store(false, Ordering::Release);
+    }
+
     pub(crate) fn is_sent(&self) -> bool {
         self.sent.load(Ordering::Acquire)
     }

@@ -25,6 +25,7 @@ pub(crate) struct Peer {
 
 /// The capabilities the runtime acts on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "four independent capabilities, not a state")]
 pub(crate) struct Offers {
     pub(crate) tools: bool,
     pub(crate) prompts: bool,

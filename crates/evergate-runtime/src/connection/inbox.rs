@@ -145,6 +145,16 @@ impl Inbox {
         Some(Pending { inbox: self.clone(), id: watch.id(), reply })
     }
 
+    /// No answer will come any more, and why; what waits is ended by [`Self::fail_all`].
+    pub(crate) fn set_broken(&self, error: &TransportError) {
+        self.in_flight().broken = Some(error.clone());
+    }
+
+    /// Why no answer will come any more, if that is so.
+    pub(crate) fn broken(&self) -> Option<TransportError> {
+        self.in_flight().broken.clone()
+    }
+
     /// No answer will come any more: ends every wait, each with what can be said of its request.
     pub(crate) fn fail_all(&self, error: &TransportError) {
         let waiting = {
@@ -188,13 +198,10 @@ impl Inbox {
     fn answer(&self, id: Option<&RawJson>, answer: Answer) {
         let id = id.and_then(|id| id.as_str().trim_matches('"').parse::<u64>().ok());
         let reply = id.and_then(|id| self.in_flight().waiting.remove(&id)).and_then(|w| w.reply);
-        match reply {
-            Some(reply) => {
-                // A caller that gave up a moment ago does not mind.
-                let _ = reply.send(Ok(answer));
-            }
-            // Late answers to cancelled requests are normal; so they are not counted as garbage.
-            None => tracing::trace!(server = %self.context.server, "an answer nobody waits for"),
+        // Late answers to cancelled requests are normal, so an answer nobody waits for is not counted as garbage.
+        if let Some(reply) = reply {
+            // A caller that gave up a moment ago does not mind.
+            let _ = reply.send(Ok(answer));
         }
     }
 

@@ -73,8 +73,8 @@ pub(crate) struct Connected {
 pub(crate) enum Doubt {
     /// The second handshake is under way.
     Dialing,
-    /// It succeeded; the caller in doubt is trying its request on this candidate.
-    Testing(Generation),
+    /// It succeeded; a caller in doubt is to try its request on this candidate, or it is given up at `until`.
+    Testing { candidate: Generation, until: Instant },
 }
 
 /// [`State`] without its data: what status, logs, metrics and the API show.

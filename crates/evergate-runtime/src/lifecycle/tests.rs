@@ -31,6 +31,7 @@ fn policy() -> Policy {
         restart: Restart::Always,
         stable_after: 10 * SECOND,
         failure_threshold: 3,
+        trial: Duration::from_secs(60),
         exclusive: false,
     }
 }

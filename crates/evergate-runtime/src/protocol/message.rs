@@ -70,7 +70,8 @@ struct ErrorFields {
 pub(crate) fn parse(body: &Bytes) -> Result<Vec<Message>, Malformed> {
     let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
     if first == Some(&b'[') {
-        let batch: Vec<&RawValue> = serde_json::from_slice(body).map_err(Malformed::json)?;
+        let batch: Vec<&RawValue> =
+            serde_json::from_slice(body).map_err(|error| Malformed::json(&error))?;
         batch.into_iter().map(|item| parse_one(body, item.get().as_bytes())).collect()
     } else {
         Ok(vec![parse_one(body, body)?])
@@ -78,7 +79,8 @@ pub(crate) fn parse(body: &Bytes) -> Result<Vec<Message>, Malformed> {
 }
 
 fn parse_one(whole: &Bytes, text: &[u8]) -> Result<Message, Malformed> {
-    let envelope: Envelope<'_> = serde_json::from_slice(text).map_err(Malformed::json)?;
+    let envelope: Envelope<'_> =
+        serde_json::from_slice(text).map_err(|error| Malformed::json(&error))?;
     let part = |value: &RawValue| RawJson::part_of(whole, value);
     let id = envelope.id.filter(|id| id.get() != "null").map(part);
     let params = envelope.params.map(part);
@@ -122,7 +124,7 @@ impl RpcError {
 // === impl Malformed ===
 
 impl Malformed {
-    fn json(error: serde_json::Error) -> Self {
+    fn json(error: &serde_json::Error) -> Self {
         // The category and position only: serde quotes parts of the input in some messages.
         let kind = match error.classify() {
             serde_json::error::Category::Eof => "it ends too early",

@@ -79,6 +79,9 @@ struct Problems<'a> {
     found: Vec<Problem>,
 }
 
+/// Keeps every sum of a time and a setting within what a clock can show.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 /// Headers that belong to the protocol; setting them would break a session.
 const RESERVED_HEADERS: &[&str] = &[
     "accept",
@@ -107,11 +110,23 @@ impl Settings {
             ("list_timeout", self.list_timeout),
             ("header_timeout", self.header_timeout),
             ("close_timeout", self.close_timeout),
-            ("refresh_every", self.refresh_every.unwrap_or(Duration::MAX)),
+            ("refresh_every", self.refresh_every.unwrap_or(LONGEST)),
         ];
         for (field, duration) in positive {
             if duration.is_zero() {
                 problems.add(field, "must be more than zero");
+            }
+        }
+        let (initial, max, ..) = self.backoff;
+        let bounded = positive.into_iter().chain([
+            ("max_timeout", self.max_timeout),
+            ("stable_after", self.stable_after),
+            ("backoff", initial.max(max)),
+            ("cooldown", self.cooldown.0.max(self.cooldown.1)),
+        ]);
+        for (field, duration) in bounded {
+            if duration > LONGEST {
+                problems.add(field, "must not be more than a year");
             }
         }
         if self.max_timeout < self.timeout {
@@ -148,6 +163,7 @@ impl Settings {
                 on_exhausted: self.on_exhausted,
                 restart: self.restart,
                 stable_after: self.stable_after,
+                trial: self.timeout,
                 failure_threshold: self.failure_threshold,
                 exclusive,
             },

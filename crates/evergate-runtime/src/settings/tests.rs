@@ -30,6 +30,14 @@ fn every_problem_is_reported_at_once() {
 }
 
 #[test]
+fn no_duration_may_overflow_a_clock() {
+    let settings = Settings::http("http://h/").hold(Duration::MAX).stable_after(Duration::MAX);
+    let settings = settings.cooldown(Duration::from_secs(1), Duration::MAX);
+    let fields: Vec<&str> = settings.check("s").unwrap_err().iter().map(|p| p.field).collect();
+    assert_eq!(fields, ["hold", "stable_after", "cooldown"]);
+}
+
+#[test]
 fn a_child_needs_a_command_and_sane_variables() {
     let settings = Settings::stdio("", ["a\0b"]).env("A=B", "x").env("", "y");
     let fields: Vec<&str> = settings.check("s").unwrap_err().iter().map(|p| p.field).collect();

@@ -22,8 +22,10 @@ pub(crate) enum Underway {
     Nothing,
     /// It is about to be switched off.
     Stop,
-    /// It is about to be started.
+    /// It is about to be started, if it is not running.
     Start,
+    /// What runs is about to be replaced.
+    Restart,
 }
 
 // Applied in this order.
@@ -62,7 +64,9 @@ impl Commands {
             0 => self.in_hand.load(Ordering::Acquire),
             wanted => wanted,
         };
-        if wanted & (ENABLE | RESTART) != 0 {
+        if wanted & RESTART != 0 {
+            Underway::Restart
+        } else if wanted & ENABLE != 0 {
             Underway::Start
         } else if wanted & DISABLE != 0 {
             Underway::Stop

@@ -36,6 +36,16 @@ impl LineSplitter {
         &mut self.buffer
     }
 
+    /// What came after the last line end, for readers to whom an unfinished line at the end means something.
+    pub fn rest(self) -> Option<Line> {
+        if self.skipping {
+            return Some(Line::Oversized);
+        }
+        let rest = self.buffer.freeze();
+        let text = rest.trim_ascii();
+        (!text.is_empty()).then(|| Line::Message(rest.slice_ref(text)))
+    }
+
     /// The next complete line, if there is one. Blank lines are skipped.
     pub fn next_line(&mut self) -> Option<Line> {
         loop {
@@ -84,6 +94,19 @@ mod tests {
             let lines = split(b"one\r\n\n  \ntwo two\nrest", chunk, 100);
             assert_eq!(lines, [Line::Message("one".into()), Line::Message("two two".into())]);
         }
+    }
+
+    #[test]
+    fn the_rest_is_what_no_line_end_followed() {
+        let rest = |text: &[u8], limit| {
+            let mut splitter = LineSplitter::new(limit);
+            splitter.space(text.len()).extend_from_slice(text);
+            while splitter.next_line().is_some() {}
+            splitter.rest()
+        };
+        assert_eq!(rest(b"one\n two ", 100), Some(Line::Message("two".into())));
+        assert_eq!(rest(b"one\n", 100), None);
+        assert_eq!(rest(b"one\n0123456789", 8), Some(Line::Oversized));
     }
 
     #[test]

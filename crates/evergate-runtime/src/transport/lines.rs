@@ -41,8 +41,11 @@ const OUTBOX: usize = 64;
 /// fills it.
 const FIRST_READ: usize = 1024;
 const LARGEST_READ: usize = 64 * 1024;
-/// A closed stdout is usually followed by the end of the process; that is the better reason to report.
-const EXIT_FOLLOWS: Duration = Duration::from_millis(250);
+/// A closed stdout is usually followed by the end of the process; that is the better reason to report, and the one a
+/// restart policy goes by. Long enough for a busy machine; only a server that lives on without its stdout takes it.
+const EXIT_FOLLOWS: Duration = Duration::from_secs(2);
+/// A process that has ended has written all it ever will. Who still holds its stdout is none of our business.
+const STDOUT_ENDS: Duration = Duration::from_millis(250);
 
 /// Starts the two tasks.
 pub(crate) fn start<R, W>(
@@ -83,14 +86,10 @@ async fn write<W: AsyncWrite + Unpin>(
             outbound = queue.recv() => outbound,
         };
         let Some(Outbound { message, watch }) = outbound else { return };
-        if let Some(watch) = watch {
-            // From here on, some of it may have left.
-            watch.mark_sent();
-        }
         // A write that blocks because the server reads nothing must not outlive the connection.
         let written = tokio::select! {
             () = stop.cancelled() => return,
-            written = write_line(&mut writer, &message) => written,
+            written = write_line(&mut writer, &message, watch.as_deref()) => written,
         };
         if written.is_err() {
             broken.cancel();
@@ -99,7 +98,11 @@ async fn write<W: AsyncWrite + Unpin>(
     }
 }
 
-async fn write_line<W: AsyncWrite + Unpin>(writer: &mut W, message: &Bytes) -> std::io::Result<()> {
+async fn write_line<W: AsyncWrite + Unpin>(
+    writer: &mut W,
+    message: &Bytes,
+    watch: Option<&CallWatch>,
+) -> std::io::Result<()> {
     let mut line = Vec::with_capacity(message.len() + 1);
     line.extend_from_slice(message);
     // Raw payloads may be spread over lines; a newline can only stand between tokens, where a space means the same.
@@ -111,7 +114,16 @@ async fn write_line<W: AsyncWrite + Unpin>(writer: &mut W, message: &Bytes) -> s
         }
     }
     line.push(b'\n');
-    writer.write_all(&line).await?;
+    if let Some(watch) = watch {
+        // Said before the first byte leaves, so that nobody ever takes a request for unsent that was not …
+        watch.mark_sent();
+    }
+    let first = writer.write(&line).await;
+    if let (Err(_), Some(watch)) = (&first, watch) {
+        // … and taken back if that byte did not.
+        watch.mark_unsent();
+    }
+    writer.write_all(&line[first?..]).await?;
     writer.flush().await
 }
 
@@ -124,6 +136,8 @@ async fn read<R: AsyncRead + Unpin>(
 ) {
     let mut splitter = LineSplitter::new(max_message_bytes);
     let mut step = FIRST_READ;
+    let over = link.over();
+    tokio::pin!(over);
     let broken = loop {
         while let Some(line) = splitter.next_line() {
             match line {
@@ -144,6 +158,7 @@ async fn read<R: AsyncRead + Unpin>(
         let got = tokio::select! {
             () = link.stop_reading.cancelled() => break TransportError::Closed,
             got = reader.read_buf(space) => got,
+            () = &mut over => break TransportError::StreamEnded,
         };
         match got {
             Ok(0) => break TransportError::StreamEnded,
@@ -155,8 +170,10 @@ async fn read<R: AsyncRead + Unpin>(
     };
     link.stop_writing.cancel();
     let (loss, error) = link.post_mortem(broken).await;
+    // First the report that knows why: callers report too as they fail, and know only that.
+    inbox.set_broken(&error);
+    reporter.lost(loss, error.clone()).await;
     inbox.fail_all(&error);
-    reporter.lost(loss, error).await;
 }
 
 // === impl LineLink ===
@@ -174,11 +191,8 @@ impl LineLink {
             biased;
             // The connection may end while the outbox is full.
             answer = pending.answer() => return answer,
-            queued = self.outbox.send(outbound) => {
-                if queued.is_err() {
-                    return Err(SendFailure::broken(false, TransportError::Closed));
-                }
-            }
+            // If it cannot be queued the connection is over, and the reader is about to say why.
+            _ = self.outbox.send(outbound) => {}
         }
         pending.answer().await
     }
@@ -203,6 +217,9 @@ impl LineLink {
     pub(crate) fn abandon(&self) {
         self.stop_writing.cancel();
         self.stop_reading.cancel();
+        if let Some(child) = &self.child {
+            child.abandon();
+        }
     }
 
     pub(crate) fn name(&self) -> &'static str {
@@ -211,6 +228,17 @@ impl LineLink {
 
     pub(crate) fn pid(&self) -> Option<u32> {
         self.child.as_ref().map(ChildControl::pid)
+    }
+
+    /// Resolves when the child has ended and had its last words.
+    async fn over(&self) {
+        match &self.child {
+            Some(child) => {
+                child.exited().await;
+                tokio::time::sleep(STDOUT_ENDS).await;
+            }
+            None => std::future::pending().await,
+        }
     }
 
     async fn post_mortem(&self, broken: TransportError) -> (Loss, TransportError) {

@@ -48,8 +48,9 @@ pub(crate) struct StderrTail(Arc<Mutex<VecDeque<String>>>);
 
 const TAIL_LINES: usize = 50;
 const TAIL_LINE_BYTES: usize = 500;
-/// A group that was killed closes its end of stderr at once; this only bounds the unforeseen.
-const STDERR_ENDS: Duration = Duration::from_secs(1);
+/// A group that was killed closes its end of stderr at once. Only a process that left the group can still hold it,
+/// and for that nobody waits.
+const STDERR_ENDS: Duration = Duration::from_millis(500);
 
 /// Starts a command; its end is watched from the first moment.
 pub(crate) fn start(
@@ -106,7 +107,7 @@ pub(crate) fn start(
 async fn supervise(
     mut child: Child,
     guardian: Guardian,
-    stderr: JoinHandle<()>,
+    mut stderr: JoinHandle<()>,
     mut stop: mpsc::Receiver<Duration>,
     ended: watch::Sender<Option<Exit>>,
 ) {
@@ -119,7 +120,9 @@ async fn supervise(
     if let Err(error) = guardian.finish().await {
         tracing::warn!(%error, "could not reap a guardian process");
     }
-    let _ = timeout(STDERR_ENDS, stderr).await;
+    if timeout(STDERR_ENDS, &mut stderr).await.is_err() {
+        stderr.abort();
+    }
     ended.send_replace(Some(Exit::new(status)));
 }
 
@@ -147,15 +150,16 @@ async fn keep_tail(mut stderr: ChildStderr, tail: StderrTail) {
     let mut splitter = LineSplitter::new(64 * 1024);
     loop {
         while let Some(line) = splitter.next_line() {
-            match line {
-                Line::Message(text) => tail.push(&text),
-                Line::Oversized => tail.push(b"(a line too long to keep)"),
-            }
+            tail.keep(&line);
         }
         match stderr.read_buf(splitter.space(4096)).await {
-            Ok(0) | Err(_) => return,
+            Ok(0) | Err(_) => break,
             Ok(_) => {}
         }
+    }
+    // Last words are often not ended properly.
+    if let Some(line) = splitter.rest() {
+        tail.keep(&line);
     }
 }
 
@@ -172,6 +176,12 @@ impl ChildControl {
         let ended = exit.wait_for(Option::is_some).await;
         let known = ended.ok().and_then(|exit| exit.clone());
         known.unwrap_or_else(|| Exit { clean: false, description: "its supervisor is gone".into() })
+    }
+
+    /// Has it killed, without waiting for that.
+    pub(crate) fn abandon(&self) {
+        // Full or closed: it is being stopped, or has ended, already.
+        let _ = self.stop.try_send(Duration::ZERO);
     }
 
     /// Ends it in steps. Ends after `within` and the time the kernel takes to kill.
@@ -202,6 +212,13 @@ impl Exit {
 impl StderrTail {
     pub(crate) fn lines(&self) -> Vec<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    fn keep(&self, line: &Line) {
+        match line {
+            Line::Message(text) => self.push(text),
+            Line::Oversized => self.push(b"(a line too long to keep)"),
+        }
     }
 
     fn push(&self, line: &[u8]) {

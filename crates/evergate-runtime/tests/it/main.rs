@@ -1,5 +1,8 @@
 //! The runtime against the test kit: virtual time and memory where time matters, real sockets where sockets do.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
+#![allow(clippy::disallowed_methods, reason = "a task of a test ends with its runtime")]
+
 mod support;
 
 mod basics;

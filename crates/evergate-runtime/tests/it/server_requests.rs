@@ -1,1 +1,152 @@
+//! What servers ask of us, and what they announce.
 
+use std::sync::{Arc, Mutex};
+
+use evergate_runtime::{Handlers, Hub, RawJson, RpcError, Settings};
+use evergate_testkit::{HttpServer, Server};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use crate::support::*;
+
+fn handlers() -> Handlers {
+    let answer = |value: Value| async move { Ok(RawJson::from(value)) };
+    Handlers::new()
+        .client_info("tester", "9")
+        .on_sampling(move |_| answer(json!({ "role": "assistant", "content": { "type": "text", "text": "sampled" }, "model": "m" })))
+        .on_elicitation(move |request| {
+            assert_eq!(request.method, "elicitation/create");
+            answer(json!({ "action": "accept", "content": {} }))
+        })
+        .on_roots(move |_| answer(json!({ "roots": [{ "uri": "file:///r" }] })))
+}
+
+fn with_handlers(settings: Settings, handlers: Handlers) -> (Hub, evergate_runtime::ServerHandle) {
+    let hub = Hub::builder().server("s", settings).handlers(handlers).start().unwrap();
+    let s = hub.server("s").unwrap();
+    (hub, s)
+}
+
+#[tokio::test]
+async fn sampling_elicitation_and_roots_reach_the_handlers_on_every_transport() {
+    let server = Server::new();
+    let http = HttpServer::start(server.clone()).await;
+    let (_server, _memory, in_memory) = memory();
+    for settings in [in_memory, Settings::http(http.url()), Settings::http(http.sse_url())] {
+        let (hub, s) = with_handlers(settings, handlers());
+        for (tool, expected) in
+            [("sample", "sampled"), ("elicit", "accept"), ("roots", "file:///r")]
+        {
+            let result = s.call_tool(tool, json!({})).deadline(5 * SECOND).await.unwrap();
+            assert!(result.as_str().contains(expected), "{tool}: {}", result.as_str());
+        }
+        hub.shutdown(SECOND).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_not_handled_is_not_declared_and_refused() {
+    let (_server, _memory, settings) = memory();
+    let (_hub, s) = hub(settings);
+    let result = s.call_tool("sample", json!({})).deadline(5 * SECOND).await;
+    let shown = format!("{:?}", result.map(|result| result.as_str().to_owned()));
+    assert!(shown.contains("-32601"), "{shown}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn pings_are_answered_at_once_even_while_a_handler_is_busy() {
+    let (server, _memory, settings) = memory();
+    let busy = Arc::new(Notify::new());
+    let released = busy.clone();
+    let handlers = Handlers::new().on_sampling(move |_| {
+        let busy = busy.clone();
+        async move {
+            busy.notified().await;
+            Err(RpcError::with(-1, "no"))
+        }
+    });
+    let (_hub, s) = with_handlers(settings, handlers);
+    connected(&s).await;
+    let sampling = server.request_client("sampling/createMessage", json!({}));
+    let ping = server.request_client("ping", json!({}));
+    assert_eq!(ping.await.unwrap()["result"], json!({}));
+    released.notify_one();
+    assert_eq!(sampling.await.unwrap()["error"]["code"], -1);
+}
+
+#[tokio::test]
+async fn a_ping_on_the_listening_stream_is_answered() {
+    let server = Server::new();
+    let http = HttpServer::start(server.clone()).await;
+    let (_hub, s) = hub(Settings::http(http.url()));
+    connected(&s).await;
+    server.wait_for(|c| c.listening == 1).await;
+    assert_eq!(server.request_client("ping", json!({})).await.unwrap()["result"], json!({}));
+}
+
+#[tokio::test]
+async fn notifications_of_a_call_go_to_its_caller_and_others_to_the_hub() {
+    let server = Server::new();
+    let http = HttpServer::start(server.clone()).await;
+    let (hub, s) = hub(Settings::http(http.url()));
+    let mut notifications = hub.notifications();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sink = seen.clone();
+    s.call_tool("log", json!({}))
+        .on_notification(move |n| sink.lock().unwrap().push(n.method))
+        .await
+        .unwrap();
+    assert_eq!(*seen.lock().unwrap(), ["notifications/message"]);
+    server.wait_for(|c| c.listening == 1).await;
+    server.notify("notifications/custom", json!({ "n": 1 }));
+    let heard = notifications.recv().await.unwrap();
+    assert_eq!((heard.method.as_str(), &*heard.server), ("notifications/custom", "s"));
+    assert_eq!(heard.params.unwrap().as_str(), r#"{"n":1}"#);
+}
+
+#[tokio::test]
+async fn side_state_is_restored_after_a_new_generation() {
+    let server = Server::new();
+    let http = HttpServer::start(server.clone()).await;
+    let (hub, s) = hub(fast(Settings::http(http.url())));
+    let mut notifications = hub.notifications();
+    s.set_log_level("warning").await.unwrap();
+    s.subscribe("test://a").await.unwrap();
+    s.subscribe("test://b").await.unwrap();
+    s.unsubscribe("test://b").await.unwrap();
+    http.kill().await;
+    http.revive().await;
+    beyond(&s, 1).await;
+    server
+        .wait_for(|c| c.subscriptions == ["test://a"] && c.log_level.as_deref() == Some("warning"))
+        .await;
+    // It may have changed while nobody was subscribed, so that is what the subscriber hears.
+    let heard = notifications.recv().await.unwrap();
+    assert_eq!(heard.method, "notifications/resources/updated");
+    assert_eq!(
+        (heard.generation.get(), heard.params.unwrap().as_str().to_owned()),
+        (2, r#"{"uri":"test://a"}"#.into())
+    );
+    server.wait_for(|c| c.listening == 1).await;
+    server.update_resource("test://a");
+    assert_eq!(notifications.recv().await.unwrap().method, "notifications/resources/updated");
+}
+
+#[tokio::test(start_paused = true)]
+async fn subscriptions_are_bounded_and_a_refused_one_is_not_kept() {
+    let (_server, _memory, settings) = memory();
+    let (_hub, s) = hub(settings.max_subscriptions(1));
+    s.subscribe("test://a").await.unwrap();
+    let error = s.subscribe("test://b").await.unwrap_err();
+    assert!(error.to_string().contains("1 resources"), "{error}");
+    s.subscribe("test://a").await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_roots_change_is_told() {
+    let (server, _memory, settings) = memory();
+    let (hub, s) = with_handlers(settings, handlers());
+    connected(&s).await;
+    hub.roots_changed();
+    server.wait_for(|c| c.requests.contains_key("notifications/roots/list_changed")).await;
+}

@@ -1,8 +1,14 @@
 //! Session loss in every known shape: one new handshake, nothing lost, nothing twice.
 
-use evergate_runtime::{CallFailure, HttpKind, Outcome, Settings};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use evergate_runtime::{CallFailure, HttpKind, Outcome, Settings, StateKind};
 use evergate_testkit::{Fault, HttpServer, Server, SessionLoss};
 use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use crate::support::*;
@@ -156,9 +162,9 @@ async fn only_a_successful_initialize_gives_a_session_id_and_it_never_leaks() {
     connected(&s).await;
     s.call_tool("echo", json!({ "text": "x" })).await.unwrap();
     let headers = server.counters().last_headers;
-    let session = headers.get("mcp-session-id").unwrap().clone();
-    assert_eq!(headers.get("x-key").unwrap(), "hunter2");
-    assert_eq!(headers.get("mcp-protocol-version").unwrap(), "2025-11-25");
+    let session = headers["mcp-session-id"].clone();
+    assert_eq!(&headers["x-key"], "hunter2");
+    assert_eq!(&headers["mcp-protocol-version"], "2025-11-25");
     let body = format!("Session {session} not found for hunter");
     server.inject(Fault::Status(404, body)).on("tools/call");
     s.call_tool("echo", json!({})).await.unwrap();
@@ -166,7 +172,7 @@ async fn only_a_successful_initialize_gives_a_session_id_and_it_never_leaks() {
     assert!(shown.contains("<session> not found"), "{shown}");
     assert!(!shown.contains(&session) && !shown.contains("hunter2"), "{shown}");
     // Headers are kept through the renewal, the session id is not.
-    assert_eq!(server.counters().last_headers.get("x-key").unwrap(), "hunter2");
+    assert_eq!(&server.counters().last_headers["x-key"], "hunter2");
     assert_ne!(server.counters().last_headers.get("mcp-session-id"), Some(&session));
 }
 
@@ -197,7 +203,7 @@ async fn credentials_refused_park_the_server() {
     server.inject(Fault::Status(401, "invalid_token".into())).forever();
     let error = s.call_tool("bump", json!({})).await.unwrap_err();
     assert_eq!((error.outcome, error.retryable), (Outcome::Rejected, false));
-    reach(&s, evergate_runtime::StateKind::PermanentlyFailed).await;
+    reach(&s, StateKind::PermanentlyFailed).await;
     assert_eq!(s.status().reason.as_str(), "auth_required");
     assert!(s.status().reason.revival().is_some());
     let handshakes = server.counters().handshakes;
@@ -219,14 +225,71 @@ async fn a_failed_handshake_deletes_its_provisional_session() {
 }
 
 #[tokio::test]
+async fn a_revision_nobody_speaks_parks_the_server_and_leaves_no_session() {
+    let (server, http) = start().await;
+    server.set_protocol("1999-01-01");
+    let (_hub, s) = hub(Settings::http(http.url()));
+    reach(&s, StateKind::PermanentlyFailed).await;
+    assert_eq!(s.status().reason.as_str(), "unsupported_protocol");
+    server.wait_for(|c| c.sessions_open == 0 && c.sessions_deleted == 1).await;
+}
+
+/// Serves `/any` as `/sse` or as `/mcp`: same length, so that the bytes can be replaced as they pass.
+async fn switching_proxy(to: SocketAddr, as_sse: Arc<AtomicBool>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/any", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let as_sse = as_sse.clone();
+            tokio::spawn(async move {
+                let mut server = TcpStream::connect(to).await.unwrap();
+                let (mut from_server, mut to_server) = server.split();
+                let (mut from_client, mut to_client) = client.split();
+                let back = tokio::io::copy(&mut from_server, &mut to_client);
+                let forth = async {
+                    let mut chunk = vec![0; 64 * 1024];
+                    while let Ok(n @ 1..) = from_client.read(&mut chunk).await {
+                        let path =
+                            if as_sse.load(Ordering::SeqCst) { b" /sse " } else { b" /mcp " };
+                        if let Some(at) = chunk[..n].windows(6).position(|part| part == b" /any ") {
+                            chunk[at..at + 6].copy_from_slice(path);
+                        }
+                        to_server.write_all(&chunk[..n]).await.unwrap();
+                    }
+                };
+                tokio::select! { _ = back => (), () = forth => () }
+            });
+        }
+    });
+    url
+}
+
+#[tokio::test]
 async fn a_dialect_is_remembered_and_probed_again_when_it_fails() {
-    let server = Server::new();
-    let http = HttpServer::start(server.clone()).await;
-    let (_hub, s) = hub(steady(Settings::http(http.sse_url())));
+    let (server, http) = start().await;
+    let as_sse = Arc::new(AtomicBool::new(true));
+    let (_hub, s) = hub(fast(Settings::http(switching_proxy(http.addr(), as_sse.clone()).await)));
     connected(&s).await;
-    let probes = server.counters().requests.get("initialize").copied();
+    assert_eq!(s.status().transport, Some("sse"));
+    let initializes = || server.counters().requests["initialize"];
+    let before = initializes();
     s.restart();
     beyond(&s, 1).await;
-    assert_eq!(s.status().transport, Some("sse"));
-    assert_eq!(server.counters().requests.get("initialize").copied(), probes.map(|n| n + 1));
+    assert_eq!((s.status().transport, initializes()), (Some("sse"), before + 1), "no probe needed");
+    // The server was replaced by one that speaks another dialect.
+    as_sse.store(false, Ordering::SeqCst);
+    s.restart();
+    beyond(&s, 2).await;
+    assert_eq!(s.status().transport, Some("streamable_http"));
+    s.call_tool("bump", json!({})).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_never_acknowledges_is_not_waited_for_longer_than_the_header_timeout() {
+    let (server, http) = start().await;
+    server.inject(Fault::HangBeforeHeaders).on("notifications/initialized");
+    let (_hub, s) = hub(fast(Settings::http(http.url())).header_timeout(SECOND / 5));
+    connected(&s).await;
+    assert_eq!(server.counters().handshakes, 2);
+    assert!(s.status().last_error.unwrap().contains("no response within 200ms"));
 }

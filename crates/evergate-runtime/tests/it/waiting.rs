@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use evergate_runtime::{CallFailure, Hub, OnExhausted, Outcome, StateKind};
+use evergate_runtime::{
+    CallFailure, Hub, OnExhausted, Outcome, Profile, ReconnectLimiter, StateKind,
+};
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -237,4 +239,68 @@ async fn progress_starts_the_timeout_over_up_to_the_maximum() {
     let started = Instant::now();
     s.call_tool("slow", json!({ "ms": 60_000 })).await.unwrap_err();
     assert_eq!(started.elapsed(), 2 * SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_may_start_switched_off() {
+    let (server, _memory, settings) = memory();
+    let (_hub, s) = hub(settings.disabled());
+    let error = s.call_tool("bump", json!({})).await.unwrap_err();
+    assert!(matches!(error.source, CallFailure::Disabled));
+    tokio::time::sleep(60 * SECOND).await;
+    assert_eq!(server.counters().handshakes, 0);
+    s.enable();
+    s.call_tool("bump", json!({})).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_attempt_to_connect_ends_at_its_timeout_and_the_next_follows() {
+    let (_server, memory, settings) = memory();
+    memory.set_connect_delay(PATIENCE);
+    let (_hub, s) = hub(settings.connect_timeout(7 * SECOND));
+    let started = Instant::now();
+    reach(&s, StateKind::Reconnecting).await;
+    assert_eq!(started.elapsed(), 7 * SECOND);
+    assert!(s.status().last_error.unwrap().contains("no handshake within 7s"));
+    memory.set_connect_delay(Duration::ZERO);
+    s.call_tool("bump", json!({})).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_strict_server_is_required_and_not_started_again() {
+    let (_server, memory, settings) = memory();
+    let (hub, s) = hub(settings.profile(Profile::Strict));
+    hub.ready(SECOND).await.unwrap();
+    memory.kill();
+    reach(&s, StateKind::PermanentlyFailed).await;
+    assert_eq!(s.status().reason.as_str(), "not_restarted");
+    assert_eq!(hub.ready(SECOND).await.unwrap_err().names, ["s"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_herd_of_reconnects_is_spread_out_but_first_connects_are_not() {
+    let servers: Vec<_> = (0..10).map(|_| memory()).collect();
+    let mut builder = Hub::builder().limiter(ReconnectLimiter::new(2, 1));
+    for (n, (_, _, settings)) in servers.iter().enumerate() {
+        builder = builder.server(format!("s{n}"), settings.clone());
+    }
+    let started = Instant::now();
+    let hub = builder.start().unwrap();
+    for s in hub.servers() {
+        connected(&s).await;
+    }
+    assert_eq!(started.elapsed(), Duration::ZERO, "first connects all at once");
+    for (_, memory, _) in &servers {
+        memory.kill();
+        memory.revive();
+    }
+    let started = Instant::now();
+    let mut back = Vec::new();
+    for s in hub.servers() {
+        beyond(&s, 1).await;
+        back.push(started.elapsed());
+    }
+    let last = back.iter().max().unwrap();
+    // One backoff step, then two reconnects a second: nine half seconds after the first.
+    assert!((5 * SECOND..6 * SECOND).contains(last), "{back:?}");
 }

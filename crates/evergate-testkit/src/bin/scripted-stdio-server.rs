@@ -30,6 +30,7 @@ Usage: scripted-stdio-server [OPTIONS]
   --duplicate-answers      answer every request twice
   --stderr TEXT            print TEXT on standard error at start
   --state-file PATH        append `<pid> <call_id>` for each executed tool call
+  --stall-once PATH        unless PATH exists, create it and hang in the first tool call
   --crash-on-start         exit at once
   --help                   print this
 
@@ -56,6 +57,7 @@ struct Flags {
     duplicate_answers: bool,
     stderr: Option<String>,
     state_file: Option<PathBuf>,
+    stall_once: Option<PathBuf>,
     crash_on_start: bool,
     help: bool,
     /// Internal: be one of the grandchildren.
@@ -156,17 +158,27 @@ fn script(server: &Server, flags: &Flags) {
         Value::Null,
         |_| json!({ "content": [{ "type": "text", "text": std::process::id().to_string() }] }),
     );
-    if let Some(path) = flags.state_file.clone() {
-        server.on_call(move |_, call_id| {
+    let (state_file, stall_once) = (flags.state_file.clone(), flags.stall_once.clone());
+    server.on_call(move |_, call_id| {
+        if let Some(path) = &state_file {
             let line = format!("{} {}\n", std::process::id(), call_id.unwrap_or("-"));
-            let file = OpenOptions::new().create(true).append(true).open(&path);
+            let file = OpenOptions::new().create(true).append(true).open(path);
             // One write per line, so that servers that overlap do not mix theirs.
             if let Err(error) = file.and_then(|mut file| file.write_all(line.as_bytes())) {
                 eprintln!("cannot write {}: {error}", path.display());
                 std::process::exit(74);
             }
-        });
-    }
+        }
+        // `create_new` makes one process of many the one that hangs.
+        if let Some(path) = &stall_once
+            && OpenOptions::new().write(true).create_new(true).open(path).is_ok()
+        {
+            // There is one thread: nothing is answered from here on.
+            loop {
+                std::thread::park();
+            }
+        }
+    });
 }
 
 fn is_notification(method: &str) -> bool {
@@ -224,6 +236,7 @@ impl Flags {
                 "--duplicate-answers" => flags.duplicate_answers = true,
                 "--stderr" => flags.stderr = Some(value()?),
                 "--state-file" => flags.state_file = Some(value()?.into()),
+                "--stall-once" => flags.stall_once = Some(value()?.into()),
                 "--crash-on-start" => flags.crash_on_start = true,
                 "--help" | "-h" => flags.help = true,
                 "--sleep-for-ever" => flags.sleep_for_ever = true,

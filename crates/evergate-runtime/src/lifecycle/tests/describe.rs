@@ -41,7 +41,9 @@ fn state(state: &State, start: Instant) -> String {
             let doubt = match connected.doubt {
                 None => String::new(),
                 Some(Doubt::Dialing) => ", in doubt".to_owned(),
-                Some(Doubt::Testing(candidate)) => format!(", in doubt: testing g{candidate}"),
+                Some(Doubt::Testing { candidate, .. }) => {
+                    format!(", in doubt: testing g{candidate}")
+                }
             };
             format!("{kind} g{}, {proven}{doubt}", connected.generation)
         }

@@ -80,8 +80,9 @@ pub(crate) struct EventStream {
 // === impl EventStream ===
 
 impl EventStream {
-    pub(crate) fn new(body: Incoming, limit: usize) -> Self {
-        Self { body, decoder: EventDecoder::new(limit), limit, ended: false }
+    /// `cursor` is the event after which a resumed stream goes on.
+    pub(crate) fn new(body: Incoming, limit: usize, cursor: Option<String>) -> Self {
+        Self { body, decoder: EventDecoder::resuming(limit, cursor), limit, ended: false }
     }
 
     /// The next event; `None` when the stream has ended in good order.

@@ -63,6 +63,11 @@ impl EventDecoder {
         }
     }
 
+    /// A decoder for a stream that goes on after the event `id`.
+    pub fn resuming(limit: usize, id: Option<String>) -> Self {
+        Self { id, ..Self::new(limit) }
+    }
+
     /// Adds what arrived.
     pub fn push(&mut self, chunk: &[u8]) {
         if self.start > 0 {

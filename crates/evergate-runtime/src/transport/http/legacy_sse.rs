@@ -24,7 +24,6 @@ use crate::retry::Outcome;
 use crate::transport::{Answer, Link, OpenError, SendFailure, Sign, TransportError};
 
 /// An open stream and the address messages go to.
-#[derive(Debug)]
 pub(crate) struct SseLink {
     client: HttpClient,
     endpoint: Uri,
@@ -32,6 +31,10 @@ pub(crate) struct SseLink {
     header_timeout: Duration,
     closed: CancellationToken,
 }
+
+/// A server that dies breaks its POSTs and its stream, in any order. Giving the stream this long to end keeps a call
+/// from using up its one resend on a connection that is already dead.
+const STREAM_FOLLOWS: Duration = Duration::from_secs(1);
 
 /// Opens the stream, waits for the address, then reads on in a task of its own.
 pub(crate) async fn open(
@@ -60,7 +63,7 @@ pub(crate) async fn open(
     if headers::body_kind(response.headers()) != BodyKind::Events {
         return Err(TransportError::ContentType(headers::content_type(response.headers())).into());
     }
-    let mut stream = EventStream::new(response.into_body(), context.max_message_bytes);
+    let mut stream = EventStream::new(response.into_body(), context.max_message_bytes, None);
     let endpoint = loop {
         match stream.next().await? {
             Some(event) if event.kind == "endpoint" => break endpoint(base, &event.data)?,
@@ -136,6 +139,13 @@ impl SseLink {
         };
         match acknowledged {
             Ok(()) => pending.answer().await,
+            // The stream knows better what became of it: it may bring the answer, or end too.
+            Err(error @ TransportError::Broken(_)) if watch.is_sent() => {
+                let answer = timeout(STREAM_FOLLOWS, pending.answer()).await;
+                answer.unwrap_or_else(|_| {
+                    Err(SendFailure::new(Outcome::Unknown, error, Sign::Strike))
+                })
+            }
             Err(error) => Err(match &error {
                 TransportError::Connect(_) => {
                     SendFailure::new(Outcome::NotSent, error, Sign::Lost(Loss::Transport))
@@ -186,6 +196,13 @@ impl SseLink {
         }
         let detail = body::detail(&body::collect_refusal(response.into_body()).await, None);
         Err(TransportError::Status { status: status.as_u16(), detail })
+    }
+}
+
+impl std::fmt::Debug for SseLink {
+    /// The address is the session id.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("sse")
     }
 }
 

@@ -87,7 +87,7 @@ async fn round(
     }
     *opened = true;
     inbox.listening_began();
-    let mut stream = link.event_stream(response);
+    let mut stream = link.event_stream(response, cursor.take());
     // An event that is too large, or a broken connection, ends the stream like its end does.
     while let Ok(Some(event)) = stream.next().await {
         if event.data.is_empty() || !matches!(&*event.kind, "" | "message") {

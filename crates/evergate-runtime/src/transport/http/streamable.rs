@@ -24,7 +24,6 @@ use crate::tasks::Tasks;
 use crate::transport::{Answer, Link, SendFailure, Sign, TransportError};
 
 /// One session with one server.
-#[derive(Debug)]
 pub(crate) struct HttpLink {
     client: HttpClient,
     uri: Uri,
@@ -46,7 +45,6 @@ pub(crate) enum Profile {
 }
 
 /// What the handshake settled.
-#[derive(Debug)]
 struct Established {
     session: Option<HeaderValue>,
     post: HeaderMap,
@@ -54,7 +52,7 @@ struct Established {
 }
 
 /// What all links of a slot have in common.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct HttpContext {
     pub(crate) client: HttpClient,
     pub(crate) uri: Uri,
@@ -202,8 +200,12 @@ impl HttpLink {
         self.established.get().is_some_and(|established| established.session.is_some())
     }
 
-    pub(super) fn event_stream(&self, response: Response<Incoming>) -> EventStream {
-        EventStream::new(response.into_body(), self.max_message_bytes)
+    pub(super) fn event_stream(
+        &self,
+        response: Response<Incoming>,
+        cursor: Option<String>,
+    ) -> EventStream {
+        EventStream::new(response.into_body(), self.max_message_bytes, cursor)
     }
 
     /// What a refusal says about our session, and the JSON-RPC error in it.
@@ -256,7 +258,8 @@ impl HttpLink {
                 self.check_session(answer)
             }
             BodyKind::Events => {
-                let answer = self.read_events(self.event_stream(response), inbox, watch).await?;
+                let answer =
+                    self.read_events(self.event_stream(response, None), inbox, watch).await?;
                 self.check_session(answer)
             }
             BodyKind::Other if status == StatusCode::OK => {
@@ -343,7 +346,6 @@ impl HttpLink {
         inbox: &Arc<Inbox>,
         watch: &Arc<CallWatch>,
     ) -> Result<Answer, SendFailure> {
-        let mut cursor: Option<String> = None;
         loop {
             let broken = loop {
                 match stream.next().await {
@@ -367,12 +369,9 @@ impl HttpLink {
                     Err(error) => break error,
                 }
             };
-            if let Some(id) = stream.last_id() {
-                cursor = Some(id.to_owned());
-            }
-            let Some(id) = &cursor else { return Err(unanswered(broken)) };
+            let Some(cursor) = stream.last_id() else { return Err(unanswered(broken)) };
             let delay = stream.retry().map_or(RESUME_DELAY, Duration::from_millis).min(MAX_RETRY);
-            stream = self.resume(id, delay, broken).await?;
+            stream = self.resume(cursor, delay, broken).await?;
         }
     }
 
@@ -389,7 +388,7 @@ impl HttpLink {
             if status == StatusCode::OK
                 && headers::body_kind(response.headers()) == BodyKind::Events
             {
-                return Ok(self.event_stream(response));
+                return Ok(self.event_stream(response, Some(cursor.to_owned())));
             }
             if status.is_server_error() {
                 continue;
@@ -442,6 +441,13 @@ impl HttpLink {
 
     fn take_provisional(&self) -> Option<HeaderValue> {
         self.provisional.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl std::fmt::Debug for HttpLink {
+    /// The address may hold secrets in its query, and the headers do.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
     }
 }
 

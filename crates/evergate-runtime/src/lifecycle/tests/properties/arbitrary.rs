@@ -22,6 +22,7 @@ pub(super) fn any_policy() -> impl Strategy<Value = Policy> {
                 on_exhausted,
                 restart,
                 failure_threshold,
+                trial: Duration::from_secs(60),
                 exclusive,
                 ..policy()
             },

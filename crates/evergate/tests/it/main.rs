@@ -1,0 +1,48 @@
+//! The built binary, run the way a user runs it.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
+
+use std::process::{Command, Output};
+
+fn evergate(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_evergate"));
+    command.args(args).env_remove("RUST_LOG").output().unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+/// Times, process ids and how many attempts a random backoff took are left out; everything else is as users see it.
+#[test]
+fn the_demonstration_shows_what_became_of_every_call() {
+    let output = evergate(&[]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = stdout(&output);
+    insta::with_settings!({ filters => [
+        (r" +\d+\.\d\d s ", "  0.00 s "),
+        (r"after \d+ ms", "after 0 ms"),
+        (r"kill -9 \d+", "kill -9 PID"),
+        (r"generation \d+", "generation N"),
+    ]}, {
+        insta::assert_snapshot!(in_order_of_server(&text));
+    });
+}
+
+/// Two servers connect at the same time: the order of their first lines is theirs to choose.
+fn in_order_of_server(text: &str) -> String {
+    let (start, rest) = text.split_once("\n\n").unwrap();
+    let mut lines: Vec<&str> = start.lines().collect();
+    lines[1..].sort_by_key(|line| line.split_once(" s ").map(|(_, what)| what.to_owned()));
+    format!("{}\n\n{rest}", lines.join("\n"))
+}
+
+#[test]
+fn help_teaches_and_bad_usage_is_64() {
+    let help = evergate(&["--help"]);
+    assert_eq!(help.status.code(), Some(0));
+    insta::assert_snapshot!(stdout(&help));
+    let wrong = evergate(&["sing"]);
+    assert_eq!(wrong.status.code(), Some(64));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("unrecognized subcommand 'sing'"));
+}
