@@ -274,11 +274,11 @@ impl Call {
                         Err(failure) => Attempt::Failed(failure),
                     });
                 }
-                () = self.cancelled() => return Ok(Attempt::Cancelled { sent: watch.is_sent() }),
+                () = self.cancelled() => return Ok(Attempt::Cancelled { sent: watch.give_up() }),
                 () = sleep_until(expires) => {
                     // Progress may have come since the timer was set.
                     if self.clock.expires_at() <= Instant::now() {
-                        return Ok(Attempt::TimedOut { sent: watch.is_sent() });
+                        return Ok(Attempt::TimedOut { sent: watch.give_up() });
                     }
                 }
             }

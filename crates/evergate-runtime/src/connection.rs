@@ -136,7 +136,7 @@ impl Connection {
             () = self.cut.cancelled() => {
                 // It may have been cut because it broke, and then that is the news.
                 let error = self.inbox.broken().unwrap_or(TransportError::Closed);
-                Err(SendFailure::broken(watch.is_sent(), error))
+                Err(SendFailure::broken(watch.give_up(), error))
             }
         };
         cancel.armed = false;
@@ -246,7 +246,7 @@ impl std::ops::Deref for Lease {
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
-        if !self.armed || !self.watch.is_sent() {
+        if !self.armed || !self.watch.give_up() {
             return;
         }
         // To the generation that holds the request, wherever the slot has moved on to.

@@ -1,6 +1,7 @@
 //! What is known about one request while it is under way.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicU8;
+use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Deserialize;
@@ -13,7 +14,7 @@ use crate::protocol::RawJson;
 #[derive(Debug)]
 pub(crate) struct CallWatch {
     id: u64,
-    sent: AtomicBool,
+    sending: AtomicU8,
     track: Option<Arc<CallTrack>>,
 }
 
@@ -23,6 +24,11 @@ pub(crate) struct CallTrack {
     pub(crate) on_notification: Option<Box<dyn Fn(Notification) + Send + Sync>>,
     seen: Mutex<Seen>,
 }
+
+/// Who got there first, the caller that gives up or the first byte, decides whether a request was sent.
+const WAITING: u8 = 0;
+const SENT: u8 = 1;
+const GIVEN_UP: u8 = 2;
 
 #[derive(Default)]
 struct Seen {
@@ -49,7 +55,7 @@ struct ProgressFields {
 
 impl CallWatch {
     pub(crate) fn new(id: u64, track: Option<Arc<CallTrack>>) -> Self {
-        Self { id, sent: AtomicBool::new(false), track }
+        Self { id, sending: AtomicU8::new(WAITING), track }
     }
 
     /// The id of the request, and its progress token.
@@ -62,18 +68,28 @@ impl CallWatch {
         id.as_str().trim_matches('"').parse() == Ok(self.id)
     }
 
-    /// Some of it may have left.
-    pub(crate) fn mark_sent(&self) {
-        self.sent.store(true, Ordering::Release);
+    /// Called before the first byte leaves. `false` if the caller gave up first: then it must not be sent.
+    pub(crate) fn mark_sent(&self) -> bool {
+        let before = self.sending.compare_exchange(WAITING, SENT, AcqRel, Acquire);
+        before.is_ok() || before == Err(SENT)
     }
 
-    /// None of it has left after all.
+    /// The first byte did not leave after all.
     pub(crate) fn mark_unsent(&self) {
-        self.sent.store(false, Ordering::Release);
+        // Changes nothing if the caller has gone meanwhile, believing it sent: that errs on the safe side.
+        let _ = self.sending.compare_exchange(SENT, WAITING, AcqRel, Acquire);
     }
 
+    /// Some of it may have left.
     pub(crate) fn is_sent(&self) -> bool {
-        self.sent.load(Ordering::Acquire)
+        self.sending.load(Acquire) == SENT
+    }
+
+    /// Nobody waits any more. Says whether some of it may have left; if not, it never will, though it may still
+    /// stand in a queue.
+    pub(crate) fn give_up(&self) -> bool {
+        let before = self.sending.compare_exchange(WAITING, GIVEN_UP, AcqRel, Acquire);
+        before == Err(SENT)
     }
 
     pub(crate) fn track(&self) -> Option<&Arc<CallTrack>> {

@@ -165,7 +165,7 @@ impl Inbox {
         for Waiting { watch, reply } in waiting.into_values() {
             if let Some(reply) = reply {
                 // A caller that gave up does not mind.
-                let _ = reply.send(Err(SendFailure::broken(watch.is_sent(), error.clone())));
+                let _ = reply.send(Err(SendFailure::broken(watch.give_up(), error.clone())));
             }
         }
     }

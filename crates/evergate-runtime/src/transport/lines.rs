@@ -114,9 +114,9 @@ async fn write_line<W: AsyncWrite + Unpin>(
         }
     }
     line.push(b'\n');
-    if let Some(watch) = watch {
-        // Said before the first byte leaves, so that nobody ever takes a request for unsent that was not …
-        watch.mark_sent();
+    // Said before the first byte leaves, so that nobody ever takes a request for unsent that was not …
+    if watch.is_some_and(|watch| !watch.mark_sent()) {
+        return Ok(());
     }
     let first = writer.write(&line).await;
     if let (Err(_), Some(watch)) = (&first, watch) {

@@ -3,9 +3,11 @@
 use std::future::IntoFuture as _;
 use std::sync::{Arc, Mutex};
 
-use evergate_runtime::{CallFailure, Outcome, Replay, Settings, StateKind};
+use evergate_runtime::{CallFailure, MemoryConnector, Outcome, Replay, Settings, StateKind};
 use evergate_testkit::{Fault, HttpServer, Server};
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::*;
@@ -180,4 +182,55 @@ async fn progress_never_goes_backwards_across_a_resend() {
     let seen = seen.lock().unwrap();
     assert!(seen.windows(2).all(|pair| pair[0] < pair[1]), "{seen:?}");
     assert_eq!((seen.last().copied(), server.executions("p")), (Some(5.0), 2));
+}
+
+/// A server that shakes hands and then reads nothing until told to; what it reads then is returned.
+async fn stalling_server(stream: DuplexStream, go_on: Arc<Notify>) -> Vec<Value> {
+    let (reader, mut writer) = tokio::io::split(stream);
+    let mut lines = BufReader::with_capacity(16, reader).lines();
+    let hello: Value = serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
+    let result = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {} });
+    let answer = json!({ "jsonrpc": "2.0", "id": hello["id"], "result": result });
+    writer.write_all(format!("{answer}\n").as_bytes()).await.unwrap();
+    lines.next_line().await.unwrap();
+    go_on.notified().await;
+    let mut seen = Vec::new();
+    while let Ok(Some(line)) = lines.next_line().await {
+        seen.push(serde_json::from_str(&line).unwrap());
+    }
+    seen
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_given_up_in_the_queue_is_never_sent() {
+    let go_on = Arc::new(Notify::new());
+    let servers = Arc::new(Mutex::new(Vec::new()));
+    let connector = MemoryConnector::new({
+        let (go_on, servers) = (go_on.clone(), servers.clone());
+        move || {
+            let (ours, theirs) = tokio::io::duplex(64);
+            servers.lock().unwrap().push(tokio::spawn(stalling_server(theirs, go_on.clone())));
+            Ok(ours)
+        }
+    });
+    let (hub, s) = hub(Settings::memory(connector));
+    connected(&s).await;
+    let blocked = tokio::spawn(
+        s.call_tool("first", json!({ "filler": "x".repeat(1000) }))
+            .deadline(5 * SECOND)
+            .into_future(),
+    );
+    tokio::time::sleep(SECOND / 10).await;
+    let queued = s.call_tool("second", json!({})).deadline(SECOND).await.unwrap_err();
+    assert_eq!((queued.outcome, queued.retryable), (Outcome::NotSent, true));
+    // Part of the first had left.
+    assert_eq!(blocked.await.unwrap().unwrap_err().outcome, Outcome::Unknown);
+    go_on.notify_one();
+    tokio::time::sleep(SECOND).await;
+    hub.shutdown(SECOND).await;
+    let server = servers.lock().unwrap().remove(0);
+    let seen = server.await.unwrap();
+    let methods: Vec<&str> = seen.iter().filter_map(|m| m["method"].as_str()).collect();
+    assert_eq!(methods, ["tools/call", "notifications/cancelled"], "{seen:?}");
+    assert_eq!(seen[0]["params"]["name"], "first");
 }

@@ -49,6 +49,11 @@ pub(crate) struct OnceBody {
     sent: Option<Arc<CallWatch>>,
 }
 
+/// The caller was gone before anything was sent.
+#[derive(Debug, thiserror::Error)]
+#[error("given up before it was sent")]
+pub(crate) struct GivenUp;
+
 #[derive(Clone)]
 struct Connector {
     dialer: Option<Dialer>,
@@ -122,14 +127,14 @@ impl OnceBody {
 
 impl Body for OnceBody {
     type Data = Bytes;
-    type Error = std::convert::Infallible;
+    type Error = GivenUp;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        if let Some(watch) = &self.sent {
-            watch.mark_sent();
+    ) -> Poll<Option<Result<Frame<Bytes>, GivenUp>>> {
+        if self.sent.as_ref().is_some_and(|watch| !watch.mark_sent()) {
+            return Poll::Ready(Some(Err(GivenUp)));
         }
         Poll::Ready(self.bytes.take().map(|bytes| Ok(Frame::data(bytes))))
     }

@@ -159,7 +159,7 @@ impl SseLink {
                 TransportError::Status { status: 400..=499, .. } => {
                     SendFailure::new(Outcome::Rejected, error, Sign::None)
                 }
-                _ if !watch.is_sent() => SendFailure::new(Outcome::NotSent, error, Sign::None),
+                _ if !watch.give_up() => SendFailure::new(Outcome::NotSent, error, Sign::None),
                 _ => SendFailure::new(Outcome::Unknown, error, Sign::Strike),
             }),
         }
