@@ -20,6 +20,7 @@ pub struct Status {
     /// Why it is there.
     pub reason: Reason,
     /// Since when.
+    #[serde(rename = "since_unix_ms", serialize_with = "as_unix_ms")]
     pub since: SystemTime,
     /// The connection that serves calls, or the last one that did.
     pub generation: Option<Generation>,
@@ -97,6 +98,7 @@ pub struct Transition {
     /// The generation concerned, if any was ever connected.
     pub generation: Option<Generation>,
     /// When.
+    #[serde(rename = "at_unix_ms", serialize_with = "as_unix_ms")]
     pub at: SystemTime,
 }
 
@@ -112,6 +114,12 @@ pub struct Notification {
     pub method: String,
     /// Its params as sent.
     pub params: Option<RawJson>,
+}
+
+fn as_unix_ms<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
+    // A clock set before 1970 shows 1970.
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    since.as_millis().serialize(serializer)
 }
 
 #[expect(clippy::ref_option, reason = "serde hands over a reference to the field")]
