@@ -70,6 +70,8 @@ fn policy(shape: u8, attempts: u8) -> Policy {
             _ => Restart::Never,
         },
         stable_after: 10 * second,
+
+        trial: Duration::from_secs(60),
         failure_threshold: u32::from(shape >> 5) + 1,
         exclusive: shape & 8 != 0,
     }
@@ -212,7 +214,7 @@ impl World {
         let (mut needs_dial, mut can_wait) = (false, false);
         match self.lifecycle.state() {
             State::Connected(connected) => match connected.doubt {
-                Some(Doubt::Testing(candidate)) => assert!(wanted.insert(candidate)),
+                Some(Doubt::Testing { candidate, .. }) => assert!(wanted.insert(candidate)),
                 Some(Doubt::Dialing) => needs_dial = true,
                 None => {}
             },
