@@ -77,7 +77,7 @@ pub(crate) enum Doubt {
     Testing { candidate: Generation, until: Instant },
 }
 
-/// [`State`] without its data: what status, logs, metrics and the API show.
+/// Where a server is in its life: what status, logs, metrics and the API show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
