@@ -64,5 +64,7 @@ pub use transport::{DialedStream, Dialer, MemoryConnector};
 
 /// The decoders of what servers send, for fuzzing and for those who need only them.
 pub mod wire {
-    pub use crate::transport::{EventDecoder, EventTooLarge, Line, LineSplitter, ServerEvent};
+    pub use crate::transport::{
+        Ends, EventDecoder, EventTooLarge, Line, LineSplitter, ServerEvent,
+    };
 }

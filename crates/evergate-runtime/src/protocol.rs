@@ -6,7 +6,7 @@ mod request;
 mod version;
 
 pub use message::RpcError;
-pub(crate) use message::{Malformed, Message, parse};
+pub(crate) use message::{Malformed, Message, answered_id, parse};
 pub use raw_json::RawJson;
 pub(crate) use request::{
     error_response, notification, request, result_response, tool_call, with_progress_token,

@@ -23,7 +23,7 @@ pub(crate) use failure::{OpenError, SendFailure, Sign, TransportError};
 pub(crate) use http::client::HttpClient;
 pub use http::client::{DialedStream, Dialer};
 pub use http::event_decoder::{EventDecoder, EventTooLarge, ServerEvent};
-pub use line_splitter::{Line, LineSplitter};
+pub use line_splitter::{Ends, Line, LineSplitter};
 pub use memory::MemoryConnector;
 pub(crate) use open::{Opening, open};
 pub(crate) use stdio::StderrTail;

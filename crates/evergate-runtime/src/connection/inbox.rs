@@ -13,8 +13,9 @@ use crate::handlers::{Handlers, ServerRequest};
 use crate::lifecycle::Generation;
 use crate::observe::Notification;
 use crate::protocol::{self, Message, RawJson, method};
+use crate::retry::Outcome;
 use crate::tasks::Tasks;
-use crate::transport::{Answer, Link, SendFailure, TransportError};
+use crate::transport::{Answer, Link, SendFailure, Sign, TransportError};
 
 /// One per connection.
 #[derive(Debug)]
@@ -167,6 +168,15 @@ impl Inbox {
                 // A caller that gave up does not mind.
                 let _ = reply.send(Err(SendFailure::broken(watch.give_up(), error.clone())));
             }
+        }
+    }
+
+    /// Ends the wait for one answer that came and could not be used. That says nothing against the server's health.
+    pub(crate) fn fail(&self, id: u64, error: TransportError) {
+        let waiting = self.in_flight().waiting.remove(&id);
+        if let Some(reply) = waiting.and_then(|waiting| waiting.reply) {
+            // A caller that gave up does not mind.
+            let _ = reply.send(Err(SendFailure::new(Outcome::Unknown, error, Sign::None)));
         }
     }
 

@@ -99,6 +99,23 @@ fn parse_one(whole: &Bytes, text: &[u8]) -> Result<Message, Malformed> {
     }
 }
 
+/// Which request an answer belongs to of which only the two ends are left. Servers write the id first or last; anything
+/// less obvious is not guessed at.
+pub(crate) fn answered_id(start: &[u8], end: &[u8]) -> Option<u64> {
+    let compact = |text: &[u8]| -> String {
+        let text = text.iter().filter(|byte| !byte.is_ascii_whitespace());
+        text.map(|byte| char::from(*byte)).collect()
+    };
+    let (start, end) = (compact(start), compact(end));
+    let first = ["{\"jsonrpc\":\"2.0\",\"id\":", "{\"id\":"]
+        .into_iter()
+        .find_map(|opening| start.strip_prefix(opening))
+        .and_then(|rest| rest.split_once(','))
+        .and_then(|(id, _)| id.parse().ok());
+    let last = || end.strip_suffix('}')?.rsplit_once(",\"id\":")?.1.parse().ok();
+    first.or_else(last)
+}
+
 /// Keeps an explicit `null` apart from an absent field, which `Option` alone does not.
 fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
     <&RawValue>::deserialize(deserializer).map(Some)
@@ -200,6 +217,19 @@ mod tests {
         for text in ["", "hello secret", "{}", "[1]", r#"{"id":1,"id":2,"result":1}"#, "\u{0}"] {
             let error = parse(&Bytes::copy_from_slice(text.as_bytes())).unwrap_err().to_string();
             assert!(!error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_told_by_its_ends() {
+        let id = |text: &str| answered_id(text.as_bytes(), text.as_bytes());
+        assert_eq!(id(r#"{"jsonrpc":"2.0","id":7,"result":{"id":5}}"#), Some(7));
+        assert_eq!(id(r#"{"jsonrpc": "2.0", "id": 7, "result": {}}"#), Some(7));
+        assert_eq!(id("{\"result\":{\"id\":5},\"jsonrpc\":\"2.0\",\"id\":9}\r"), Some(9));
+        for unclear in
+            ["", "{", r#"{"result":{"x":1,"id":5}}"#, r#"{"id":"a","result":1}"#, "x\u{0}y"]
+        {
+            assert_eq!(id(unclear), None, "{unclear}");
         }
     }
 }

@@ -17,7 +17,7 @@ use super::{Answer, Link, SendFailure, TransportError};
 use crate::connection::{CallWatch, Inbox, Reporter};
 use crate::error::SharedError;
 use crate::lifecycle::Loss;
-use crate::protocol::parse;
+use crate::protocol::{self, parse};
 use crate::tasks::Tasks;
 
 /// A way to a server that reads and writes lines.
@@ -149,8 +149,12 @@ async fn read<R: AsyncRead + Unpin>(
                     }
                     Err(error) => inbox.count_garbage(&error),
                 },
-                Line::Oversized => {
-                    inbox.count_garbage(&TransportError::TooLarge { limit: max_message_bytes });
+                Line::Oversized(ends) => {
+                    let error = TransportError::TooLarge { limit: max_message_bytes };
+                    inbox.count_garbage(&error);
+                    if let Some(id) = protocol::answered_id(&ends.start, &ends.end) {
+                        inbox.fail(id, error);
+                    }
                 }
             }
         }

@@ -222,7 +222,7 @@ impl StderrTail {
     fn keep(&self, line: &Line) {
         match line {
             Line::Message(text) => self.push(text),
-            Line::Oversized => self.push(b"(a line too long to keep)"),
+            Line::Oversized(_) => self.push(b"(a line too long to keep)"),
         }
     }
 

@@ -74,8 +74,12 @@ async fn garbage_shows_in_status_and_harms_nobody() {
     assert_eq!(status.garbage, 1);
     assert!(status.last_garbage.unwrap().contains("not a JSON-RPC message"));
     server.inject(Fault::Oversized(200_000)).on("tools/call");
-    s.call_tool("bump", json!({})).deadline(SECOND).await.unwrap_err();
+    let started = tokio::time::Instant::now();
+    let error = s.call_tool("bump", json!({})).deadline(SECOND).await.unwrap_err();
+    assert!(error.chain().contains("larger than 65536"), "{}", error.chain());
+    assert!(started.elapsed() < SECOND, "known at once, not when the time is up");
     assert!(s.status().last_garbage.unwrap().contains("larger than 65536"));
+    assert_eq!(s.status().rpc_failures, 0, "a large answer is no sign of illness");
     for fault in [Fault::DuplicateAnswer, Fault::Batch] {
         server.inject(fault).on("tools/call");
         s.call_tool("bump", json!({})).await.unwrap();

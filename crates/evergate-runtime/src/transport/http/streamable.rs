@@ -451,9 +451,14 @@ impl std::fmt::Debug for HttpLink {
     }
 }
 
-/// Sent, and no answer: the outcome is unknown, and the connection gets a strike.
+/// Sent, and no answer we could use: the outcome is unknown, and the connection gets a strike, unless all there is to
+/// say against the answer is its size.
 fn unanswered(error: TransportError) -> SendFailure {
-    SendFailure::new(Outcome::Unknown, error, Sign::Strike)
+    let sign = match error {
+        TransportError::TooLarge { .. } => Sign::None,
+        _ => Sign::Strike,
+    };
+    SendFailure::new(Outcome::Unknown, error, sign)
 }
 
 /// The JSON-RPC error in a refusal's body, if there is one.
