@@ -161,6 +161,11 @@ impl Settings {
         }
     }
 
+    /// Everything that [`HubBuilder::start`](crate::HubBuilder::start) would find wrong with these settings.
+    pub fn problems(&self, server: &str) -> Vec<Problem> {
+        self.clone().check(server).err().unwrap_or_default()
+    }
+
     /// Sets `required` and `restart` to what the profile says.
     #[must_use]
     pub fn profile(mut self, profile: Profile) -> Self {
@@ -379,13 +384,29 @@ impl Settings {
 }
 
 impl std::fmt::Debug for Settings {
-    /// Names only: headers, arguments and environment may hold secrets.
+    /// Of the target only what is no secret: headers, arguments and environment may hold some.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let target = match &self.target {
             Target::Stdio { command, .. } => format!("stdio {}", command.display()),
             Target::Http { kind, .. } => format!("http ({kind:?})"),
             Target::Memory(_) => "memory".into(),
         };
-        f.debug_struct("Settings").field("target", &target).finish_non_exhaustive()
+        f.debug_struct("Settings")
+            .field("target", &target)
+            .field("enabled", &self.enabled)
+            .field("required", &self.required)
+            .field("timeout", &self.timeout)
+            .field("max_timeout", &self.max_timeout)
+            .field("hold", &self.hold)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("list_timeout", &self.list_timeout)
+            .field("close_timeout", &self.close_timeout)
+            .field("backoff", &self.backoff)
+            .field("max_attempts", &self.max_attempts)
+            .field("on_exhausted", &self.on_exhausted)
+            .field("restart", &self.restart)
+            .field("stable_after", &self.stable_after)
+            .field("replay", &self.replay)
+            .finish_non_exhaustive()
     }
 }

@@ -1,8 +1,10 @@
 //! `evergate`: MCP connections that do not break.
 
 mod cli;
+mod config;
 mod demo;
 mod exit_code;
+mod output;
 
 use std::process::ExitCode;
 

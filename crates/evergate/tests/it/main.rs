@@ -2,15 +2,21 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
 
+mod commands;
+
 use std::process::{Command, Output};
 
-fn evergate(args: &[&str]) -> Output {
+pub(crate) fn evergate(args: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_evergate"));
     command.args(args).env_remove("RUST_LOG").output().unwrap()
 }
 
-fn stdout(output: &Output) -> String {
+pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
 }
 
 /// Times, process ids and how many attempts a random backoff took are left out; everything else is as users see it.
