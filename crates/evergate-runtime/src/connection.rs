@@ -159,9 +159,10 @@ impl Connection {
         &self.detached
     }
 
-    /// Ends every call still under way.
+    /// Ends every call still under way, and whatever is being done for the server.
     pub(crate) fn cut(&self) {
         self.cut.cancel();
+        self.inbox.close();
     }
 
     /// Lets go of it without waiting for anything.

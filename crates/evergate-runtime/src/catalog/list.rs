@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::Item;
 use crate::connection::{Connection, Garbage};
@@ -40,6 +40,9 @@ pub(super) enum ListFailure {
 
 /// A server that pages for ever, or repeats a cursor, is stopped here.
 const MAX_PAGES: usize = 1000;
+/// The pages of one list together may be as large as this many of the largest messages, and take as long as this many of
+/// the slowest.
+const PAGES_WORTH: u32 = 4;
 
 /// All items of one list. A server that does not know the method has none.
 pub(super) async fn list(
@@ -52,7 +55,12 @@ pub(super) async fn list(
     let mut seen = HashSet::new();
     let mut cursor: Option<String> = None;
     let failed = |what: String| ListFailure::Failed(format!("{}: {what}", listing.method));
+    let mut room = settings.max_message_bytes.saturating_mul(PAGES_WORTH as usize);
+    let until = Instant::now() + settings.list_timeout * PAGES_WORTH;
     for _ in 0..MAX_PAGES {
+        if Instant::now() > until {
+            return Err(failed("its pages take too long".into()));
+        }
         let params =
             cursor.as_ref().map(|cursor| serde_json::json!({ "cursor": cursor }).to_string());
         let watch = connection.watch(None);
@@ -72,6 +80,8 @@ pub(super) async fn list(
             Err(error) => return Err(failed(error.to_string())),
         };
         let body = result.to_bytes();
+        room =
+            room.checked_sub(body.len()).ok_or_else(|| failed("its pages are too large".into()))?;
         let unusable = |_| failed("unusable answer".into());
         let page: HashMap<String, &RawValue> = serde_json::from_slice(&body).map_err(unusable)?;
         let list = page.get(listing.field).map_or("", |list| list.get());

@@ -1,7 +1,7 @@
 //! Everything a server sends that is not the response to its own POST: answers by id, requests, notifications.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Deserialize;
@@ -28,7 +28,8 @@ pub(crate) struct Inbox {
     /// How many of them at once; a server that asks for more is out of order.
     capacity: Arc<Semaphore>,
     stale_lists: Arc<StaleLists>,
-    listened_before: AtomicBool,
+    /// The connection is over: nobody needs an answer to what its server asked.
+    over: CancellationToken,
 }
 
 /// What the inboxes of all generations of a slot share.
@@ -114,8 +115,13 @@ impl Inbox {
             handling: Mutex::default(),
             capacity: Arc::new(Semaphore::new(MAX_HANDLING)),
             stale_lists: Arc::default(),
-            listened_before: AtomicBool::new(false),
+            over: CancellationToken::new(),
         }
+    }
+
+    /// Ends whatever is being done for the server.
+    pub(crate) fn close(&self) {
+        self.over.cancel();
     }
 
     pub(crate) fn stale_lists(&self) -> &Arc<StaleLists> {
@@ -198,13 +204,6 @@ impl Inbox {
         self.context.garbage.add(error.to_string());
     }
 
-    /// The listening stream is open. What was announced while it was not is lost, so list again.
-    pub(crate) fn listening_began(&self) {
-        if self.listened_before.swap(true, Ordering::Relaxed) {
-            self.stale_lists.mark_all();
-        }
-    }
-
     fn answer(&self, id: Option<&RawJson>, answer: Answer) {
         let id = id.and_then(|id| id.as_str().trim_matches('"').parse::<u64>().ok());
         let reply = id.and_then(|id| self.in_flight().waiting.remove(&id)).and_then(|w| w.reply);
@@ -231,6 +230,7 @@ impl Inbox {
         self.context.tasks.spawn(async move {
             tokio::select! {
                 () = withdrawn.cancelled() => {}
+                () = inbox.over.cancelled() => {}
                 () = inbox.respond(&id, method, params, &link) => {}
             }
             inbox.handling().remove(&id);

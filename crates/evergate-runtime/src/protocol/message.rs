@@ -107,13 +107,14 @@ pub(crate) fn answered_id(start: &[u8], end: &[u8]) -> Option<u64> {
         text.map(|byte| char::from(*byte)).collect()
     };
     let (start, end) = (compact(start), compact(end));
-    let first = ["{\"jsonrpc\":\"2.0\",\"id\":", "{\"id\":"]
-        .into_iter()
-        .find_map(|opening| start.strip_prefix(opening))
-        .and_then(|rest| rest.split_once(','))
-        .and_then(|(id, _)| id.parse().ok());
-    let last = || end.strip_suffix('}')?.rsplit_once(",\"id\":")?.1.parse().ok();
-    first.or_else(last)
+    let start = start.strip_prefix("{\"jsonrpc\":\"2.0\",").or_else(|| start.strip_prefix('{'))?;
+    // Requests of the server have ids too, and must not be taken for answers to ours.
+    let is_answer = |text: &str| text.starts_with("\"result\":") || text.starts_with("\"error\":");
+    if let Some((id, rest)) = start.strip_prefix("\"id\":").and_then(|rest| rest.split_once(',')) {
+        return id.parse().ok().filter(|_| is_answer(rest));
+    }
+    let id = end.strip_suffix('}')?.rsplit_once(",\"id\":")?.1;
+    id.parse().ok().filter(|_| is_answer(start))
 }
 
 /// Keeps an explicit `null` apart from an absent field, which `Option` alone does not.

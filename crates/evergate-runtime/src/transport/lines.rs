@@ -26,6 +26,8 @@ pub(crate) struct LineLink {
     outbox: mpsc::Sender<Outbound>,
     stop_writing: CancellationToken,
     stop_reading: CancellationToken,
+    /// The server no longer reads. What it had written before may still be on its way.
+    write_failed: CancellationToken,
     child: Option<ChildControl>,
 }
 
@@ -66,9 +68,10 @@ where
         outbox,
         stop_writing: CancellationToken::new(),
         stop_reading: CancellationToken::new(),
+        write_failed: CancellationToken::new(),
         child,
     });
-    tasks.spawn(write(writer, queue, link.stop_writing.clone(), link.stop_reading.clone()));
+    tasks.spawn(write(writer, queue, link.stop_writing.clone(), link.write_failed.clone()));
     tasks.spawn(read(link.clone(), reader, inbox, reporter, max_message_bytes));
     link
 }
@@ -77,7 +80,7 @@ async fn write<W: AsyncWrite + Unpin>(
     mut writer: W,
     mut queue: mpsc::Receiver<Outbound>,
     stop: CancellationToken,
-    broken: CancellationToken,
+    failed: CancellationToken,
 ) {
     loop {
         let outbound = tokio::select! {
@@ -92,7 +95,7 @@ async fn write<W: AsyncWrite + Unpin>(
             written = write_line(&mut writer, &message, watch.as_deref()) => written,
         };
         if written.is_err() {
-            broken.cancel();
+            failed.cancel();
             return;
         }
     }
@@ -160,6 +163,7 @@ async fn read<R: AsyncRead + Unpin>(
         }
         let space = splitter.space(step);
         let got = tokio::select! {
+            biased;
             () = link.stop_reading.cancelled() => break TransportError::Closed,
             got = reader.read_buf(space) => got,
             () = &mut over => break TransportError::StreamEnded,
@@ -234,15 +238,19 @@ impl LineLink {
         self.child.as_ref().map(ChildControl::pid)
     }
 
-    /// Resolves when the child has ended and had its last words.
+    /// Resolves when no more can come: the child has ended, or takes nothing, and has had time for its last words.
     async fn over(&self) {
-        match &self.child {
-            Some(child) => {
-                child.exited().await;
-                tokio::time::sleep(STDOUT_ENDS).await;
+        let exited = async {
+            match &self.child {
+                Some(child) => drop(child.exited().await),
+                None => std::future::pending().await,
             }
-            None => std::future::pending().await,
+        };
+        tokio::select! {
+            () = exited => {}
+            () = self.write_failed.cancelled() => {}
         }
+        tokio::time::sleep(STDOUT_ENDS).await;
     }
 
     async fn post_mortem(&self, broken: TransportError) -> (Loss, TransportError) {

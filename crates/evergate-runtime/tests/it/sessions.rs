@@ -129,7 +129,7 @@ async fn the_original_error_is_kept_when_the_renewal_fails() {
     connected(&s).await;
     server.expire_sessions(SessionLoss::NotFound404);
     server.inject(Fault::Status(500, "broken".into())).on("initialize").forever();
-    let error = s.call_tool("bump", json!({})).deadline(SECOND / 2).await.unwrap_err();
+    let error = s.call_tool("bump", json!({})).deadline(3 * SECOND).await.unwrap_err();
     assert_eq!(error.outcome, Outcome::Rejected);
     let chain = error.chain();
     assert!(chain.contains("Session not found"), "the server's own words: {chain}");
@@ -165,11 +165,11 @@ async fn only_a_successful_initialize_gives_a_session_id_and_it_never_leaks() {
     let session = headers["mcp-session-id"].clone();
     assert_eq!(&headers["x-key"], "hunter2");
     assert_eq!(&headers["mcp-protocol-version"], "2025-11-25");
-    let body = format!("Session {session} not found for hunter");
+    let body = format!("Session {session} not found for hunter2");
     server.inject(Fault::Status(404, body)).on("tools/call");
     s.call_tool("echo", json!({})).await.unwrap();
     let shown = format!("{s:?} {:?}", s.status());
-    assert!(shown.contains("<session> not found"), "{shown}");
+    assert!(shown.contains("<secret> not found for <secret>"), "{shown}");
     assert!(!shown.contains(&session) && !shown.contains("hunter2"), "{shown}");
     // Headers are kept through the renewal, the session id is not.
     assert_eq!(&server.counters().last_headers["x-key"], "hunter2");
@@ -290,6 +290,6 @@ async fn a_server_that_never_acknowledges_is_not_waited_for_longer_than_the_head
     server.inject(Fault::HangBeforeHeaders).on("notifications/initialized");
     let (_hub, s) = hub(fast(Settings::http(http.url())).header_timeout(SECOND / 5));
     connected(&s).await;
-    assert_eq!(server.counters().handshakes, 2);
+    assert!(server.counters().handshakes >= 2);
     assert!(s.status().last_error.unwrap().contains("no response within 200ms"));
 }

@@ -54,7 +54,7 @@ async fn a_session_lost_after_the_call_was_accepted_is_renewed_but_the_call_is_n
 async fn a_silent_stream_ends_with_the_deadline_of_the_call() {
     let (server, _http, _hub, s) = start().await;
     server.inject(Fault::HangMidStream).on("tools/call");
-    let error = s.call_tool("bump", json!({})).deadline(SECOND / 2).await.unwrap_err();
+    let error = s.call_tool("bump", json!({})).deadline(2 * SECOND).await.unwrap_err();
     assert_eq!(error.outcome, Outcome::Unknown);
     server.wait_for(|c| c.cancelled.len() == 1).await;
     assert_eq!(s.status().state, StateKind::Connected);

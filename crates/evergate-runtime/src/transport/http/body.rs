@@ -1,16 +1,21 @@
 //! Reading response bodies within a limit.
 
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
+use tokio::time::{Instant, timeout_at};
 
 use super::event_decoder::{EventDecoder, ServerEvent};
 use crate::error::SharedError;
 use crate::transport::TransportError;
 
-/// How much of a refusal is looked at, and how much of that is shown.
-const REFUSAL_LIMIT: usize = 64 * 1024;
+/// How long the body of a refusal is waited for.
+const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
+/// How much of it is shown. A secret that the cut goes through is cut off with what follows the shown part.
+const DETAIL_BYTES: usize = 4096;
 const DETAIL_CHARS: usize = 200;
 
 /// The whole body. One allocation at most: a body that arrives in one piece is passed on as it is.
@@ -41,28 +46,31 @@ pub(crate) async fn collect(mut body: Incoming, limit: usize) -> Result<Bytes, T
     Ok(if rest.is_empty() { first } else { rest.freeze() })
 }
 
-/// As much of a refusal's body as is worth looking at. A body that breaks off is still a refusal.
-pub(crate) async fn collect_refusal(mut body: Incoming) -> Bytes {
+/// What came of a refusal's body. A body that breaks off, stalls or is too long is still a refusal: its status has said
+/// what matters most.
+pub(crate) async fn collect_refusal(mut body: Incoming, limit: usize) -> Bytes {
     let mut text = BytesMut::new();
-    while let Some(Ok(frame)) = body.frame().await {
+    let until = Instant::now() + REFUSAL_TIMEOUT;
+    while let Ok(Some(Ok(frame))) = timeout_at(until, body.frame()).await {
         if let Ok(data) = frame.into_data() {
-            let room = REFUSAL_LIMIT - text.len();
+            let room = limit - text.len();
             text.extend_from_slice(&data[..data.len().min(room)]);
         }
-        if text.len() == REFUSAL_LIMIT {
+        if text.len() == limit {
             break;
         }
     }
     text.freeze()
 }
 
-/// The start of a refusal for people to read: one line, printable, `secret` cut out.
-pub(crate) fn detail(body: &[u8], secret: Option<&str>) -> String {
-    let text = String::from_utf8_lossy(body);
-    let text = match secret {
-        Some(secret) if !secret.is_empty() => text.replace(secret, "<session>"),
-        _ => text.into_owned(),
-    };
+/// The start of a refusal for people to read: one line, printable, and without the secrets a server may repeat.
+pub(crate) fn detail<'a>(body: &[u8], secrets: impl Iterator<Item = &'a str>) -> String {
+    let shown = &body[..body.len().min(DETAIL_BYTES)];
+    let mut text = String::from_utf8_lossy(shown).into_owned();
+    // Shorter ones are no secrets, and would be found in every second word.
+    for secret in secrets.filter(|secret| secret.len() >= 4) {
+        text = text.replace(secret, "<secret>");
+    }
     let line: String =
         text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(DETAIL_CHARS).collect();
     if line.trim().is_empty() { String::new() } else { format!(": {}", line.trim()) }

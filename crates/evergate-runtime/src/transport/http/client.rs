@@ -29,7 +29,8 @@ type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub trait DialedStream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> DialedStream for T {}
 
-/// Opens byte streams in place of TCP: for simulated networks, Unix sockets, tunnels. Takes `http` URLs only.
+/// Opens byte streams in place of TCP: for simulated networks, Unix sockets, tunnels. Takes `http` URLs only. Has to
+/// notice by itself when a peer vanishes without a word; for TCP the runtime uses keep-alive for that.
 #[derive(Clone)]
 pub struct Dialer(Arc<DialFn>);
 
@@ -73,6 +74,8 @@ impl<T: Read + Write + Send + Unpin> Io for T {}
 const TCP_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Finds a peer that vanished without a word within about two minutes, even on a stream that is silent by nature.
 const TCP_KEEPALIVE: Duration = Duration::from_secs(60);
+const TCP_KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
+const TCP_KEEPALIVE_RETRIES: u32 = 4;
 const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 const POOL_IDLE_PER_HOST: usize = 64;
 
@@ -84,6 +87,8 @@ impl HttpClient {
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(TCP_KEEPALIVE));
+        tcp.set_keepalive_interval(Some(TCP_KEEPALIVE_INTERVAL));
+        tcp.set_keepalive_retries(Some(TCP_KEEPALIVE_RETRIES));
         tcp.set_connect_timeout(Some(TCP_CONNECT_TIMEOUT));
         Self::with(Connector { dialer, tcp, tls: Arc::default(), tls_config })
     }

@@ -39,7 +39,10 @@ pub struct EventDecoder {
     kind: String,
     data: Vec<u8>,
     has_data: bool,
+    /// The id of the last complete event: what a resumed stream goes on after.
     id: Option<String>,
+    /// The id of the event under way. It counts only once the event is complete.
+    next_id: Option<String>,
     retry: Option<u64>,
 }
 
@@ -59,13 +62,14 @@ impl EventDecoder {
             data: Vec::new(),
             has_data: false,
             id: None,
+            next_id: None,
             retry: None,
         }
     }
 
     /// A decoder for a stream that goes on after the event `id`.
     pub fn resuming(limit: usize, id: Option<String>) -> Self {
-        Self { id, ..Self::new(limit) }
+        Self { next_id: id.clone(), id, ..Self::new(limit) }
     }
 
     /// Adds what arrived.
@@ -92,12 +96,14 @@ impl EventDecoder {
     }
 
     /// What is left when the stream ends. The standard discards an event that no empty line ended; servers that
-    /// forget it exist, and their answer is complete JSON or is refused later.
+    /// forget it exist, and their answer is complete JSON or is refused later. Its id does not count: the event may
+    /// have been cut short, and must be asked for again then.
     pub fn finish(&mut self) -> Option<ServerEvent> {
         let rest = self.start..self.buffer.len();
         if !rest.is_empty() {
             self.take_line(rest);
         }
+        self.next_id.clone_from(&self.id);
         self.end_event()
     }
 
@@ -160,7 +166,7 @@ impl EventDecoder {
             b"event" => self.kind = String::from_utf8_lossy(value).into_owned(),
             b"id" if !value.contains(&0) => {
                 let id = String::from_utf8_lossy(value).into_owned();
-                self.id = Some(id).filter(|id| !id.is_empty());
+                self.next_id = Some(id).filter(|id| !id.is_empty());
             }
             b"retry" if !value.is_empty() && value.iter().all(u8::is_ascii_digit) => {
                 self.retry = std::str::from_utf8(value).ok().and_then(|text| text.parse().ok());
@@ -173,6 +179,7 @@ impl EventDecoder {
 
     fn end_event(&mut self) -> Option<ServerEvent> {
         let kind = std::mem::take(&mut self.kind);
+        self.id.clone_from(&self.next_id);
         if !std::mem::take(&mut self.has_data) {
             return None;
         }
@@ -217,6 +224,17 @@ mod tests {
         assert_eq!(decode(b"data: x", 100)[0].data, "x");
         assert_eq!(decode(b"data: x\n", 100)[0].data, "x");
         assert!(decode(b"id: 4\n", 100).is_empty());
+    }
+
+    #[test]
+    fn an_event_that_was_cut_short_does_not_move_the_cursor() {
+        let mut decoder = EventDecoder::new(1024);
+        decoder.push(b"id: 1\ndata: whole\n\nid: 2\ndata: {\"half");
+        assert_eq!(decoder.next_event().unwrap().unwrap().id.as_deref(), Some("1"));
+        assert_eq!(decoder.next_event().unwrap(), None);
+        assert_eq!(decoder.last_id(), Some("1"));
+        assert_eq!(decoder.finish().unwrap().data, "{\"half");
+        assert_eq!(decoder.last_id(), Some("1"), "it is asked for again");
     }
 
     #[test]

@@ -15,11 +15,11 @@ use url::Url;
 use super::body::{self, EventStream};
 use super::client::{HttpClient, OnceBody};
 use super::headers::{self, BodyKind};
-use super::streamable::HttpContext;
+use super::streamable::{HttpContext, error_in};
 use crate::connection::{CallWatch, Inbox, Reporter};
 use crate::error::SharedError;
 use crate::lifecycle::Loss;
-use crate::protocol::parse;
+use crate::protocol::{RpcError, parse};
 use crate::retry::Outcome;
 use crate::transport::{Answer, Link, OpenError, SendFailure, Sign, TransportError};
 
@@ -29,7 +29,15 @@ pub(crate) struct SseLink {
     endpoint: Uri,
     post_headers: HeaderMap,
     header_timeout: Duration,
+    max_message_bytes: usize,
     closed: CancellationToken,
+}
+
+/// A message that was not taken.
+struct Refusal {
+    error: TransportError,
+    /// The JSON-RPC error in it, if there was one.
+    answer: Option<RpcError>,
 }
 
 /// A server that dies breaks its POSTs and its stream, in any order. Giving the stream this long to end keeps a call
@@ -57,7 +65,8 @@ pub(crate) async fn open(
         return Err(OpenError::AuthRequired { status: status.as_u16() });
     }
     if status != StatusCode::OK {
-        let detail = body::detail(&body::collect_refusal(response.into_body()).await, None);
+        let text = body::collect_refusal(response.into_body(), context.max_message_bytes).await;
+        let detail = body::detail(&text, header_values(&context.custom));
         return Err(TransportError::Status { status: status.as_u16(), detail }.into());
     }
     if headers::body_kind(response.headers()) != BodyKind::Events {
@@ -76,6 +85,7 @@ pub(crate) async fn open(
         endpoint,
         post_headers: headers::for_post(&context.custom),
         header_timeout: context.header_timeout,
+        max_message_bytes: context.max_message_bytes,
         closed: CancellationToken::new(),
     });
     context.tasks.spawn(read(link.clone(), stream, inbox, reporter));
@@ -140,44 +150,42 @@ impl SseLink {
         match acknowledged {
             Ok(()) => pending.answer().await,
             // The stream knows better what became of it: it may bring the answer, or end too.
-            Err(error @ TransportError::Broken(_)) if watch.is_sent() => {
+            Err(Refusal { error: error @ TransportError::Broken(_), .. }) if watch.is_sent() => {
                 let answer = timeout(STREAM_FOLLOWS, pending.answer()).await;
                 answer.unwrap_or_else(|_| {
                     Err(SendFailure::new(Outcome::Unknown, error, Sign::Strike))
                 })
             }
-            Err(error) => Err(match &error {
-                TransportError::Connect(_) => {
-                    SendFailure::new(Outcome::NotSent, error, Sign::Lost(Loss::Transport))
-                }
-                TransportError::Status { status: 404 | 410, .. } => {
-                    SendFailure::new(Outcome::Rejected, error, Sign::Lost(Loss::Session))
-                }
-                TransportError::Status { status: 401, .. } => {
-                    SendFailure::new(Outcome::Rejected, error, Sign::Lost(Loss::Auth))
-                }
-                TransportError::Status { status: 400..=499, .. } => {
-                    SendFailure::new(Outcome::Rejected, error, Sign::None)
-                }
-                _ if !watch.give_up() => SendFailure::new(Outcome::NotSent, error, Sign::None),
-                _ => SendFailure::new(Outcome::Unknown, error, Sign::Strike),
-            }),
+            Err(Refusal { error, answer }) => {
+                let (outcome, sign) = match &error {
+                    TransportError::Connect(_) => (Outcome::NotSent, Sign::Lost(Loss::Transport)),
+                    TransportError::Status { status: 404 | 410, .. } => {
+                        (Outcome::Rejected, Sign::Lost(Loss::Session))
+                    }
+                    TransportError::Status { status: 401, .. } => {
+                        (Outcome::Rejected, Sign::Lost(Loss::Auth))
+                    }
+                    _ if answer.is_some() => (Outcome::Answered, Sign::None),
+                    TransportError::Status { status: 400..=499, .. } => {
+                        (Outcome::Rejected, Sign::None)
+                    }
+                    _ if !watch.give_up() => (Outcome::NotSent, Sign::None),
+                    _ => (Outcome::Unknown, Sign::Strike),
+                };
+                Err(SendFailure { answer, ..SendFailure::new(outcome, error, sign) })
+            }
         }
     }
 
     pub(crate) async fn post(&self, message: Bytes) -> Result<(), TransportError> {
-        self.send(message, None).await
+        self.send(message, None).await.map_err(|refusal| refusal.error)
     }
 
     pub(crate) fn close(&self) {
         self.closed.cancel();
     }
 
-    async fn send(
-        &self,
-        message: Bytes,
-        watch: Option<Arc<CallWatch>>,
-    ) -> Result<(), TransportError> {
+    async fn send(&self, message: Bytes, watch: Option<Arc<CallWatch>>) -> Result<(), Refusal> {
         let mut request = Request::new(OnceBody::new(message, watch));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.endpoint.clone();
@@ -185,17 +193,35 @@ impl SseLink {
         let response = match timeout(self.header_timeout, self.client.send(request)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) if error.is_connect() => {
-                return Err(TransportError::Connect(SharedError::new(error)));
+                return Err(TransportError::Connect(SharedError::new(error)).into());
             }
-            Ok(Err(error)) => return Err(TransportError::Broken(SharedError::new(error))),
-            Err(_) => return Err(TransportError::Slow(self.header_timeout)),
+            Ok(Err(error)) => return Err(TransportError::Broken(SharedError::new(error)).into()),
+            Err(_) => return Err(TransportError::Slow(self.header_timeout).into()),
         };
         let status = response.status();
         if status.is_success() {
             return Ok(());
         }
-        let detail = body::detail(&body::collect_refusal(response.into_body()).await, None);
-        Err(TransportError::Status { status: status.as_u16(), detail })
+        let text = body::collect_refusal(response.into_body(), self.max_message_bytes).await;
+        // The address holds the session id, usually as a query parameter.
+        let query = self.endpoint.query().unwrap_or_default();
+        let parameters = query.split('&').filter_map(|pair| Some(pair.split_once('=')?.1));
+        let detail = body::detail(&text, header_values(&self.post_headers).chain(parameters));
+        let error = TransportError::Status { status: status.as_u16(), detail };
+        Err(Refusal { error, answer: error_in(&text) })
+    }
+}
+
+fn header_values(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let secret = headers.values().filter(|value| value.is_sensitive());
+    secret.filter_map(|value| value.to_str().ok())
+}
+
+// === impl Refusal ===
+
+impl From<TransportError> for Refusal {
+    fn from(error: TransportError) -> Self {
+        Self { error, answer: None }
     }
 }
 

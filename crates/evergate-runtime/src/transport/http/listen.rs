@@ -6,9 +6,8 @@ use std::time::Duration;
 use http::StatusCode;
 use tokio::time::sleep;
 
-use super::body;
 use super::headers::{self, BodyKind};
-use super::streamable::{HttpLink, MAX_RETRY};
+use super::streamable::{HttpLink, MAX_RETRY, within_reason};
 use crate::connection::{Inbox, Reporter};
 use crate::lifecycle::Loss;
 use crate::protocol::parse;
@@ -20,8 +19,9 @@ const FIRST_DELAY: Duration = Duration::from_millis(500);
 
 /// What one round of listening came to.
 enum Round {
-    /// The stream was open and ended; come back after the server's own delay, if it named one.
-    Ended { retry: Option<Duration> },
+    /// The stream was open and ended; come back after the server's own delay, if it named one. A stream that brought
+    /// nothing is not worth coming back to quickly.
+    Ended { retry: Option<Duration>, brought_something: bool },
     /// It did not open; come back later.
     Failed,
     /// The server offers no stream. Not an error.
@@ -38,11 +38,12 @@ pub(crate) async fn listen(link: Arc<HttpLink>, inbox: Arc<Inbox>, reporter: Rep
     let mut delay = FIRST_DELAY;
     loop {
         match round(&link, &inbox, &mut cursor, &mut opened).await {
-            Round::Ended { retry } => {
+            Round::Ended { retry: Some(retry), .. } => sleep(retry).await,
+            Round::Ended { retry: None, brought_something: true } => {
                 delay = FIRST_DELAY;
-                sleep(retry.unwrap_or(FIRST_DELAY)).await;
+                sleep(delay).await;
             }
-            Round::Failed => {
+            Round::Ended { retry: None, brought_something: false } | Round::Failed => {
                 sleep(delay).await;
                 delay = (delay * 2).min(MAX_RETRY);
             }
@@ -64,11 +65,15 @@ async fn round(
     let response = match link.get(cursor.as_deref()).await {
         Ok(response) => response,
         Err(error @ TransportError::Connect(_)) => return Round::Lost(Loss::Transport, error),
+        Err(TransportError::UnusableCursor) => {
+            *cursor = None;
+            return Round::Failed;
+        }
         Err(_) => return Round::Failed,
     };
     let status = response.status();
     if !status.is_success() {
-        let text = body::collect_refusal(response.into_body()).await;
+        let text = link.refusal_text(response).await;
         let (sign, _) = link.session_sign(status, &text);
         return match sign {
             SessionSign::Lost => Round::Lost(Loss::Session, link.session_lost(status, &text)),
@@ -85,11 +90,16 @@ async fn round(
     if headers::body_kind(response.headers()) != BodyKind::Events {
         return Round::Failed;
     }
+    // What was announced while the stream was down comes again only from a server that knows where we stopped.
+    if *opened && cursor.is_none() {
+        inbox.stale_lists().mark_all();
+    }
     *opened = true;
-    inbox.listening_began();
+    let mut brought_something = false;
     let mut stream = link.event_stream(response, cursor.take());
     // An event that is too large, or a broken connection, ends the stream like its end does.
     while let Ok(Some(event)) = stream.next().await {
+        brought_something = true;
         if event.data.is_empty() || !matches!(&*event.kind, "" | "message") {
             continue;
         }
@@ -103,5 +113,5 @@ async fn round(
         }
     }
     *cursor = stream.last_id().map(str::to_owned);
-    Round::Ended { retry: stream.retry().map(|ms| Duration::from_millis(ms).min(MAX_RETRY)) }
+    Round::Ended { retry: stream.retry().map(within_reason), brought_something }
 }

@@ -18,7 +18,7 @@ use super::headers::{self, BodyKind};
 use crate::connection::{CallWatch, Inbox};
 use crate::error::SharedError;
 use crate::lifecycle::Loss;
-use crate::protocol::{Message, ProtocolVersion, RpcError, parse};
+use crate::protocol::{Message, ProtocolVersion, RawJson, RpcError, parse};
 use crate::retry::{Evidence, Outcome, SessionSign};
 use crate::tasks::Tasks;
 use crate::transport::{Answer, Link, SendFailure, Sign, TransportError};
@@ -66,8 +66,9 @@ pub(crate) struct HttpContext {
 const RESUME_ATTEMPTS: u32 = 3;
 /// The delay before a resume if the server names none.
 const RESUME_DELAY: Duration = Duration::from_millis(500);
-/// The longest delay a server may ask for.
+/// The longest and the shortest delay a server may ask for: it must neither silence a stream nor make us hammer it.
 pub(super) const MAX_RETRY: Duration = Duration::from_secs(30);
+const MIN_RETRY: Duration = Duration::from_millis(100);
 /// How long a finished stream may take to end so that its TCP connection can be used again.
 const TAIL_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -136,12 +137,18 @@ impl HttpLink {
             Some(_) => None,
             None => response.headers().get(headers::SESSION_ID).cloned(),
         };
-        let answer = self.read(response, inbox, watch).await?;
-        if let (Some(mut session), Ok(_)) = (provisional, &answer) {
+        if response.status().is_success()
+            && let Some(mut session) = provisional
+        {
             session.set_sensitive(true);
-            *self.provisional.lock().unwrap_or_else(PoisonError::into_inner) = Some(session);
+            self.set_provisional(Some(session));
         }
-        Ok(answer)
+        let answer = self.read(response, inbox, watch).await;
+        if self.established.get().is_none() && !matches!(answer, Ok(Ok(_))) {
+            // No session came of it: some servers put an id on refusals too.
+            self.set_provisional(None);
+        }
+        answer
     }
 
     /// Sends something nobody answers.
@@ -153,7 +160,7 @@ impl HttpLink {
         if status.is_success() {
             return Ok(());
         }
-        let text = body::collect_refusal(response.into_body()).await;
+        let text = self.refusal_text(response).await;
         // A server that knows no notifications answers them with an error. That is its business.
         if self.profile == Profile::Plain {
             return Ok(());
@@ -190,10 +197,19 @@ impl HttpLink {
             Some(established) => established.get.clone(),
             None => headers::for_get(&self.custom),
         };
-        if let Some(id) = last_id.and_then(|id| HeaderValue::from_str(id).ok()) {
+        if let Some(session) = self.provisional() {
+            headers.insert(headers::SESSION_ID, session);
+        }
+        if let Some(id) = last_id {
+            let id = HeaderValue::from_bytes(id.as_bytes());
+            let id = id.map_err(|_| TransportError::UnusableCursor)?;
             headers.insert(headers::LAST_EVENT_ID, id);
         }
         self.within_header_timeout(self.request(Method::GET, headers, OnceBody::empty())).await
+    }
+
+    pub(super) async fn refusal_text(&self, response: Response<Incoming>) -> Bytes {
+        body::collect_refusal(response.into_body(), self.max_message_bytes).await
     }
 
     pub(super) fn has_session(&self) -> bool {
@@ -235,7 +251,8 @@ impl HttpLink {
     /// What the server said, less our session id should it repeat it.
     fn detail(&self, body: &[u8]) -> String {
         let session = self.established.get().and_then(|established| established.session.as_ref());
-        body::detail(body, session.and_then(|session| session.to_str().ok()))
+        let headers = self.custom.values().chain(session);
+        body::detail(body, headers.filter_map(|value| value.to_str().ok()))
     }
 
     async fn read(
@@ -246,8 +263,8 @@ impl HttpLink {
     ) -> Result<Answer, SendFailure> {
         let status = response.status();
         if !status.is_success() {
-            let body = body::collect_refusal(response.into_body()).await;
-            return self.refusal(status, &body);
+            let body = self.refusal_text(response).await;
+            return self.refusal(status, &body, watch);
         }
         match headers::body_kind(response.headers()) {
             BodyKind::Json => {
@@ -286,7 +303,15 @@ impl HttpLink {
         Ok(answer)
     }
 
-    fn refusal(&self, status: StatusCode, body: &Bytes) -> Result<Answer, SendFailure> {
+    fn refusal(
+        &self,
+        status: StatusCode,
+        body: &Bytes,
+        watch: &CallWatch,
+    ) -> Result<Answer, SendFailure> {
+        if let Some(result) = result_in(body, watch) {
+            return Ok(Ok(result));
+        }
         let (sign, answer) = self.session_sign(status, body);
         let failure = match sign {
             SessionSign::Lost => SendFailure::new(
@@ -346,6 +371,7 @@ impl HttpLink {
         inbox: &Arc<Inbox>,
         watch: &Arc<CallWatch>,
     ) -> Result<Answer, SendFailure> {
+        let mut delay = RESUME_DELAY;
         loop {
             let broken = loop {
                 match stream.next().await {
@@ -354,7 +380,9 @@ impl HttpLink {
                         if event.data.is_empty() || !matches!(&*event.kind, "" | "message") {
                             continue;
                         }
-                        if let Some(answer) = self.take_messages(&event.data, inbox, watch)? {
+                        // Something unusable on the way, a keep-alive say, does not spoil what follows.
+                        let taken = self.take_messages(&event.data, inbox, watch);
+                        if let Ok(Some(answer)) = taken {
                             if !stream.is_at_end() {
                                 let tail = timeout(TAIL_TIMEOUT, stream.drain());
                                 self.tasks.spawn(async move {
@@ -370,7 +398,7 @@ impl HttpLink {
                 }
             };
             let Some(cursor) = stream.last_id() else { return Err(unanswered(broken)) };
-            let delay = stream.retry().map_or(RESUME_DELAY, Duration::from_millis).min(MAX_RETRY);
+            delay = stream.retry().map_or(delay, within_reason);
             stream = self.resume(cursor, delay, broken).await?;
         }
     }
@@ -383,7 +411,11 @@ impl HttpLink {
     ) -> Result<EventStream, SendFailure> {
         for _ in 0..RESUME_ATTEMPTS {
             sleep(delay).await;
-            let Ok(response) = self.get(Some(cursor)).await else { continue };
+            let response = match self.get(Some(cursor)).await {
+                Ok(response) => response,
+                Err(error @ TransportError::UnusableCursor) => return Err(unanswered(error)),
+                Err(_) => continue,
+            };
             let status = response.status();
             if status == StatusCode::OK
                 && headers::body_kind(response.headers()) == BodyKind::Events
@@ -393,7 +425,7 @@ impl HttpLink {
             if status.is_server_error() {
                 continue;
             }
-            let body = body::collect_refusal(response.into_body()).await;
+            let body = self.refusal_text(response).await;
             let lost = self.session_sign(status, &body).0 == SessionSign::Lost;
             // The server had accepted the request: whether it was executed, nobody can tell.
             return Err(if lost {
@@ -439,6 +471,14 @@ impl HttpLink {
         }
     }
 
+    fn provisional(&self) -> Option<HeaderValue> {
+        self.provisional.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_provisional(&self, session: Option<HeaderValue>) {
+        *self.provisional.lock().unwrap_or_else(PoisonError::into_inner) = session;
+    }
+
     fn take_provisional(&self) -> Option<HeaderValue> {
         self.provisional.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -451,6 +491,11 @@ impl std::fmt::Debug for HttpLink {
     }
 }
 
+/// A reconnection delay that a server asked for, in milliseconds, as far as it is obeyed.
+pub(super) fn within_reason(retry: u64) -> Duration {
+    Duration::from_millis(retry).clamp(MIN_RETRY, MAX_RETRY)
+}
+
 /// Sent, and no answer we could use: the outcome is unknown, and the connection gets a strike, unless all there is to
 /// say against the answer is its size.
 fn unanswered(error: TransportError) -> SendFailure {
@@ -461,8 +506,17 @@ fn unanswered(error: TransportError) -> SendFailure {
     SendFailure::new(Outcome::Unknown, error, sign)
 }
 
+/// A result that came with the status of a refusal: an answer all the same.
+fn result_in(body: &Bytes, watch: &CallWatch) -> Option<RawJson> {
+    let messages = parse(body).ok()?;
+    messages.into_iter().find_map(|message| match message {
+        Message::Response { id: Some(id), answer: Ok(result) } if watch.has_id(&id) => Some(result),
+        _ => None,
+    })
+}
+
 /// The JSON-RPC error in a refusal's body, if there is one.
-fn error_in(body: &Bytes) -> Option<RpcError> {
+pub(super) fn error_in(body: &Bytes) -> Option<RpcError> {
     let messages = parse(body).ok()?;
     messages.into_iter().find_map(|message| match message {
         Message::Response { answer: Err(error), .. } => Some(error),
