@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::future::IntoFuture;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,6 +25,7 @@ use crate::lifecycle::{Generation, Loss};
 use crate::observe::Notification;
 use crate::protocol::{self, RawJson, method};
 use crate::retry::{Decision, Outcome, Sent, decide};
+use crate::settings::LONGEST;
 use crate::slot::Slot;
 use crate::transport::{Answer, SendFailure, Sign, TransportError};
 
@@ -52,6 +54,8 @@ struct Call {
     clock: CallClock,
     cancel: Option<CancellationToken>,
     track: Option<Arc<CallTrack>>,
+    /// An earlier sending has an unknown outcome, and so the whole has, whatever becomes of the next.
+    may_have_run: AtomicBool,
 }
 
 /// How one sending ended.
@@ -60,6 +64,15 @@ enum Attempt {
     Failed(SendFailure),
     TimedOut { sent: bool },
     Cancelled { sent: bool },
+}
+
+/// A sending that brought no answer.
+struct Unanswered {
+    failure: SendFailure,
+    /// The connection it was sent on.
+    generation: Generation,
+    /// A new connection may take away what it failed of.
+    renewable: bool,
 }
 
 /// A pooled HTTP connection may turn out closed before anything was sent on it. More than this many in a row is not
@@ -142,15 +155,20 @@ impl CallBuilder {
         let settings = slot.settings.clone();
         let track = (self.on_progress.is_some() || self.on_notification.is_some())
             .then(|| Arc::new(CallTrack::new(self.on_progress, self.on_notification)));
-        let timeout = self.deadline.or(self.timeout).unwrap_or(settings.timeout);
+        let deadline = self.deadline.map(|deadline| deadline.min(LONGEST));
+        let timeout = self.timeout.or(deadline).unwrap_or(settings.timeout);
+        let timeout = timeout.min(deadline.unwrap_or(LONGEST));
         let clock = CallClock {
             started: Instant::now(),
             timeout,
-            max_timeout: self.deadline.unwrap_or(settings.max_timeout.max(timeout)),
-            hold: self.hold.or(self.deadline).unwrap_or(settings.hold).min(timeout),
+            max_timeout: deadline.unwrap_or(settings.max_timeout.max(timeout)),
+            hold: self.hold.or(deadline).unwrap_or(settings.hold).min(timeout),
             track: track.clone(),
         };
-        Call { slot, request: self.request, clock, cancel: self.cancel, track }.run().await
+        let may_have_run = AtomicBool::new(false);
+        Call { slot, request: self.request, clock, cancel: self.cancel, track, may_have_run }
+            .run()
+            .await
     }
 }
 
@@ -188,36 +206,13 @@ impl Call {
                 Ok(admitted) => admitted,
                 Err(failure) => return Err(self.not_admitted(failure, first)),
             };
-            let generation = lease.generation();
-            let failure = match self.attempt(&lease).await {
-                Ok(Attempt::Answered(answer)) => {
-                    lease.note_answer().await;
-                    return self.finish(answer, generation);
-                }
-                Ok(Attempt::TimedOut { sent }) => {
-                    let failure = CallFailure::TimedOut { after: self.clock.started.elapsed() };
-                    lease.note_failure(SharedError::new(failure.clone())).await;
-                    return Err(self.ended(sent, generation, failure));
-                }
-                Ok(Attempt::Cancelled { sent }) => {
-                    return Err(self.ended(sent, generation, CallFailure::Cancelled));
-                }
-                Ok(Attempt::Failed(failure)) => failure,
-                Err(failure) => {
-                    return Err(self.error(Outcome::NotSent, Some(generation), false, failure));
-                }
+            let unanswered = match self.send_once(&lease, renewed).await {
+                Ok(result) => return result,
+                Err(unanswered) => unanswered,
             };
-            let mut renewable = matches!(failure.sign, Sign::Lost(Loss::Session | Loss::Transport));
-            match failure.sign {
-                Sign::None => {}
-                Sign::Strike => lease.note_failure(SharedError::new(failure.error.clone())).await,
-                Sign::Lost(loss) => lease.reporter().lost(loss, failure.error.clone()).await,
-                Sign::Doubtful if renewed => {}
-                Sign::Doubtful => match self.settle_doubt(&lease).await {
-                    Settled::Answered(answer, candidate) => return self.finish(answer, candidate),
-                    Settled::Lost => renewable = true,
-                    Settled::NotLost => {}
-                },
+            let Unanswered { failure, generation, renewable } = unanswered;
+            if failure.outcome == Outcome::Unknown {
+                self.may_have_run.store(true, Ordering::Relaxed);
             }
             let decision = decide(Sent {
                 outcome: failure.outcome,
@@ -256,6 +251,76 @@ impl Call {
                 first = Some((failure, generation));
             }
         }
+    }
+
+    /// Sends once, tells the driver what that showed, and returns the end of the call or what is left to decide.
+    async fn send_once(
+        &self,
+        lease: &Lease,
+        renewed: bool,
+    ) -> Result<Result<RawJson, CallError>, Unanswered> {
+        let generation = lease.generation();
+        let attempt = match self.attempt(lease).await {
+            Ok(attempt) => attempt,
+            Err(failure) => {
+                return Ok(Err(self.error(Outcome::NotSent, Some(generation), false, failure)));
+            }
+        };
+        match &attempt {
+            Attempt::Answered(_) => lease.note_answer().await,
+            Attempt::TimedOut { .. } => {
+                lease.note_failure(SharedError::new(self.timed_out())).await;
+            }
+            Attempt::Cancelled { .. } | Attempt::Failed(_) => {}
+        }
+        let failure = match self.conclude(attempt, generation) {
+            Ok(result) => return Ok(result),
+            Err(failure) => failure,
+        };
+        let mut renewable = failure.is_renewable();
+        match failure.sign {
+            Sign::None => {}
+            Sign::Strike => lease.note_failure(SharedError::new(failure.error.clone())).await,
+            Sign::Lost(loss) => lease.reporter().lost(loss, failure.error.clone()).await,
+            Sign::Doubtful if renewed => {}
+            Sign::Doubtful => match self.settle_doubt(lease).await {
+                Settled::Lost => renewable = true,
+                Settled::NotLost => {}
+                Settled::Tried(attempt, generation) => {
+                    let failure = match self.conclude(attempt, generation) {
+                        Ok(result) => return Ok(result),
+                        Err(failure) => failure,
+                    };
+                    if let Sign::Lost(loss) = failure.sign {
+                        // What has befallen the candidate has befallen its elder too.
+                        lease.reporter().lost(loss, failure.error.clone()).await;
+                    }
+                    let renewable = failure.is_renewable();
+                    return Err(Unanswered { failure, generation, renewable });
+                }
+            },
+        }
+        Err(Unanswered { failure, generation, renewable })
+    }
+
+    /// The end of the call, unless there is something left to decide.
+    fn conclude(
+        &self,
+        attempt: Attempt,
+        generation: Generation,
+    ) -> Result<Result<RawJson, CallError>, SendFailure> {
+        match attempt {
+            Attempt::Answered(answer) => Ok(self.finish(answer, generation)),
+            Attempt::TimedOut { sent } => Ok(Err(self.ended(sent, generation, self.timed_out()))),
+            Attempt::Cancelled { sent } => {
+                Ok(Err(self.ended(sent, generation, CallFailure::Cancelled)))
+            }
+            Attempt::Failed(failure) => Err(failure),
+        }
+    }
+
+    fn timed_out(&self) -> CallFailure {
+        CallFailure::TimedOut { after: self.clock.started.elapsed() }
     }
 
     /// Sends once and waits for whatever comes first.
@@ -389,6 +454,10 @@ impl Call {
         retryable: bool,
         source: CallFailure,
     ) -> CallError {
+        let forgotten = self.may_have_run.load(Ordering::Relaxed)
+            && matches!(outcome, Outcome::NotSent | Outcome::Rejected);
+        let (outcome, retryable) =
+            if forgotten { (Outcome::Unknown, self.is_harmless()) } else { (outcome, retryable) };
         CallError { server: self.slot.name.clone(), outcome, generation, retryable, source }
     }
 }

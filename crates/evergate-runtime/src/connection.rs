@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -37,6 +38,7 @@ pub(crate) struct Connection {
     peer: Peer,
     reporter: Reporter,
     tasks: Tasks,
+    opened_at: Instant,
     next_id: AtomicU64,
     /// No longer the connection that serves calls.
     detached: CancellationToken,
@@ -66,6 +68,9 @@ pub(crate) struct CancelOnDrop<'a> {
     armed: bool,
 }
 
+/// Sessions are forgotten after minutes or hours; this only has to be longer than a doubt usually takes to settle.
+const FRESH: Duration = Duration::from_secs(5);
+
 // === impl Connection ===
 
 impl Connection {
@@ -83,6 +88,7 @@ impl Connection {
             peer,
             reporter,
             tasks,
+            opened_at: Instant::now(),
             // The handshake used 1.
             next_id: AtomicU64::new(2),
             detached: CancellationToken::new(),
@@ -213,12 +219,13 @@ impl Connection {
         self.trusted.store(true, Ordering::Release);
     }
 
-    pub(crate) fn is_trusted(&self) -> bool {
-        self.trusted.load(Ordering::Acquire)
+    /// So young that its session cannot have been forgotten yet.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.opened_at.elapsed() < FRESH
     }
 
-    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.spawn(task);
+    pub(crate) fn is_trusted(&self) -> bool {
+        self.trusted.load(Ordering::Acquire)
     }
 
     pub(crate) fn scout(&self) -> &Semaphore {

@@ -104,10 +104,16 @@ impl Driver {
             let action = self.next_action().await;
             match action {
                 Action::Commands => {
+                    let closing = self.slot.shared.closing.is_cancelled();
                     for event in self.slot.commands.take() {
-                        self.apply(event, None);
+                        // A hub that shuts down opens nothing any more, whoever asks.
+                        if !closing || event == Event::Disable {
+                            self.apply(event, None);
+                        }
                     }
                     self.slot.commands.done();
+                    // Whoever looked before that line must look again.
+                    self.slot.published.send_modify(|_| ());
                 }
                 Action::Input(Input::Event { event, error }) => self.apply(event, error),
                 Action::Input(Input::Asked { event, heard }) => {
@@ -309,6 +315,7 @@ impl Driver {
             last_garbage: None,
             held: 0,
             in_doubt: lifecycle.is_in_doubt(),
+            returning: lifecycle.is_returning(),
         };
         let status = Arc::new(self.slot.with_live_numbers(&status));
         self.slot.published.send_modify(|published| {

@@ -20,7 +20,7 @@ use crate::observe::{HubEvent, Notification, Status};
 use crate::protocol::{self, method};
 use crate::retry::ReconnectLimiter;
 use crate::server::ServerHandle;
-use crate::settings::{Checked, InvalidSettings, Problem, Settings};
+use crate::settings::{Checked, InvalidSettings, LONGEST, Problem, Settings};
 use crate::slot::{Commands, Published, Shared, Slot};
 use crate::tasks::Tasks;
 use crate::transport::{Dialer, HttpClient};
@@ -142,7 +142,7 @@ impl Hub {
 
     /// Waits until every required server is connected.
     pub async fn ready(&self, within: Duration) -> Result<(), NotReady> {
-        let until = Instant::now() + within;
+        let until = Instant::now() + within.min(LONGEST);
         for slot in self.slots.values().filter(|slot| slot.settings.required) {
             let mut published = slot.published.subscribe();
             let connected = published.wait_for(|now| now.connection.is_some());
@@ -234,7 +234,7 @@ impl HubBuilder {
             catalog: CatalogStore::new(self.events.clone()),
             events: self.events,
             notifications: broadcast::Sender::new(BACKLOG),
-            tasks: Tasks::default(),
+            tasks: Tasks::new(),
             calls: TaskTracker::new(),
             closing: CancellationToken::new(),
         });
@@ -335,6 +335,7 @@ impl Status {
             stale_events: 0,
             held: 0,
             in_doubt: false,
+            returning: false,
         }
     }
 }

@@ -209,6 +209,11 @@ impl Lifecycle {
         matches!(self.state, State::Disabled) && self.dial.is_none() && self.closing.is_empty()
     }
 
+    /// Being switched off, and on again after that.
+    pub(crate) fn is_returning(&self) -> bool {
+        matches!(self.state, State::Disabling { then_enable: true })
+    }
+
     pub(crate) fn is_in_doubt(&self) -> bool {
         matches!(&self.state, State::Connected(connected) if connected.doubt.is_some())
     }

@@ -63,6 +63,9 @@ pub struct Status {
     /// A second handshake is to decide whether the session is still known.
     #[serde(skip)]
     pub(crate) in_doubt: bool,
+    /// It is being switched off, and on again after that.
+    #[serde(skip)]
+    pub(crate) returning: bool,
 }
 
 /// Something happened to a server.

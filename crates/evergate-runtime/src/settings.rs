@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub(crate) use check::{Checked, Endpoint};
+pub(crate) use check::{Checked, Endpoint, LONGEST};
 pub use check::{InvalidSettings, Problem};
 
 use crate::lifecycle::{OnExhausted, Restart};

@@ -3,24 +3,32 @@
 
 use std::future::Future;
 
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
 /// Spawns and counts. Cheap to clone.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Tasks {
     tracker: TaskTracker,
+    /// Some tasks are spawned by dropping something, and that may happen on any thread.
+    runtime: Handle,
 }
 
 // === impl Tasks ===
 
 impl Tasks {
+    /// Must be called within a tokio runtime, on which all tasks run from then on.
+    pub(crate) fn new() -> Self {
+        Self { tracker: TaskTracker::new(), runtime: Handle::current() }
+    }
+
     pub(crate) fn spawn<F>(&self, task: F) -> JoinHandle<F::Output>
     where
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.tracker.spawn(task)
+        self.tracker.spawn_on(task, &self.runtime)
     }
 
     /// Tasks that have not ended.

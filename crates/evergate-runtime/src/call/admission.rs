@@ -136,6 +136,7 @@ fn view(
         return View::Wait;
     }
     match status.state {
+        StateKind::Disabling if status.returning => View::Wait,
         StateKind::Disabled | StateKind::Disabling => View::Hopeless(CallFailure::Disabled),
         StateKind::PermanentlyFailed => View::Hopeless(CallFailure::PermanentlyFailed {
             reason: status.reason,

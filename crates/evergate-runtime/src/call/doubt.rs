@@ -9,21 +9,16 @@ use super::{Attempt, Call};
 use crate::connection::{Connection, Lease};
 use crate::lifecycle::Generation;
 use crate::slot::Published;
-use crate::transport::{Answer, Sign};
+use crate::transport::Sign;
 
 /// What became of a doubt.
 pub(super) enum Settled {
-    /// The session was gone; this is the answer from the new one.
-    Answered(Answer, Generation),
+    /// The request was tried on the candidate: this is what is known about it now.
+    Tried(Attempt, Generation),
     /// The session was gone; send again on the new one.
     Lost,
     /// The session is fine, or nobody could tell.
     NotLost,
-}
-
-/// Holds a candidate on trial. Dropped without a verdict, it gives the candidate up.
-struct Trial {
-    candidate: Option<Arc<Connection>>,
 }
 
 // === impl Call ===
@@ -41,19 +36,18 @@ impl Call {
             if moved_on(&now, doubted.generation()) {
                 return Settled::Lost;
             }
-            if doubted.is_trusted() {
+            if doubted.is_trusted() || (now.candidate.is_none() && !now.status.in_doubt) {
                 return Settled::NotLost;
             }
-            if let Some(candidate) = &now.candidate
-                && let Ok(_scout) = candidate.scout().try_acquire()
-            {
-                return self.try_candidate(doubted, candidate).await;
-            }
-            if now.candidate.is_none() && !now.status.in_doubt {
-                // The second handshake came to nothing.
-                return Settled::NotLost;
-            }
+            // One caller at a time tries the candidate. One that gives up says nothing and leaves it to the next.
+            let turn = async {
+                match &now.candidate {
+                    Some(candidate) => (candidate, candidate.scout().acquire().await),
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
+                biased;
                 changed = published.changed() => {
                     if changed.is_err() {
                         return Settled::NotLost;
@@ -61,28 +55,29 @@ impl Call {
                 }
                 () = self.cancelled() => return Settled::NotLost,
                 () = sleep_until(until) => return Settled::NotLost,
+                (candidate, _scout) = turn => return self.try_candidate(doubted, candidate).await,
             }
         }
     }
 
     async fn try_candidate(&self, doubted: &Lease, candidate: &Arc<Connection>) -> Settled {
-        let mut trial = Trial { candidate: Some(candidate.clone()) };
         let lease = candidate.lease();
         match self.attempt(&lease).await {
-            Ok(Attempt::Answered(answer)) => {
-                trial.verdict(true).await;
-                Settled::Answered(answer, candidate.generation())
+            Ok(answered @ Attempt::Answered(_)) => {
+                candidate.reporter().verdict(true).await;
+                Settled::Tried(answered, candidate.generation())
             }
             Ok(Attempt::Failed(failure)) if failure.sign == Sign::Doubtful => {
                 // The same answer from a session that is certainly alive: it is about the request.
-                doubted.trust();
-                trial.verdict(false).await;
+                if candidate.is_fresh() {
+                    doubted.trust();
+                }
+                candidate.reporter().verdict(false).await;
                 Settled::NotLost
             }
-            _ => {
-                trial.verdict(false).await;
-                Settled::NotLost
-            }
+            Ok(ended) => Settled::Tried(ended, candidate.generation()),
+            // The message could not even be written; it was written once already, so this cannot be.
+            Err(_) => Settled::NotLost,
         }
     }
 }
@@ -90,23 +85,4 @@ impl Call {
 fn moved_on(published: &Published, doubted: Generation) -> bool {
     published.status.generation.is_some_and(|generation| generation > doubted)
         || published.connection.is_none()
-}
-
-// === impl Trial ===
-
-impl Trial {
-    async fn verdict(&mut self, lost: bool) {
-        if let Some(candidate) = self.candidate.take() {
-            candidate.reporter().verdict(lost).await;
-        }
-    }
-}
-
-impl Drop for Trial {
-    fn drop(&mut self) {
-        if let Some(candidate) = self.candidate.take() {
-            let reporter = candidate.reporter().clone();
-            candidate.spawn(async move { reporter.verdict(false).await });
-        }
-    }
 }

@@ -33,6 +33,9 @@ pub(super) enum ListFailure {
     /// No usable answer.
     #[error("{0}")]
     Failed(String),
+    /// The server answered, but with an error: no sign of illness, only of this one list.
+    #[error("{0}")]
+    Refused(String),
     /// The connection itself is gone.
     #[error("the connection was lost")]
     Lost(Loss, #[source] TransportError),
@@ -77,7 +80,9 @@ pub(super) async fn list(
         let result = match answer {
             Ok(result) => result,
             Err(error) if error.code == code::METHOD_NOT_FOUND => return Ok(items),
-            Err(error) => return Err(failed(error.to_string())),
+            Err(error) => {
+                return Err(ListFailure::Refused(format!("{}: {error}", listing.method)));
+            }
         };
         let body = result.to_bytes();
         room =

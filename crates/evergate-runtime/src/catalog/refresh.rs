@@ -17,6 +17,8 @@ use crate::settings::Checked;
 const COALESCE: Duration = Duration::from_millis(50);
 /// How long to wait before listing again what could not be listed.
 const RETRY: Duration = Duration::from_secs(1);
+/// The same for a list that the server refuses to give, which may be its last word.
+const LONGEST_RETRY: Duration = Duration::from_secs(300);
 
 /// Lists at once, then whenever something is announced, asked for or due. Runs until it is dropped.
 pub(crate) async fn keep_fresh(
@@ -27,13 +29,19 @@ pub(crate) async fn keep_fresh(
     garbage: Arc<Garbage>,
 ) {
     let stale = connection.inbox().stale_lists().clone();
-    let mut lists = Lists::default();
+    let mut lists = Lists::new(store.snapshot().server(&server));
+    let mut after_refusal = RETRY;
     stale.mark_all();
     loop {
         let due = settings.refresh_every.map(|every| Instant::now() + every);
+        let again = (!lists.refused.is_empty()).then(|| Instant::now() + after_refusal);
         tokio::select! {
             () = stale.marked() => {}
             () = at(due) => stale.mark_all(),
+            () = at(again) => {
+                after_refusal = (after_refusal * 2).min(LONGEST_RETRY);
+                lists.refused.drain(..).for_each(|kind| stale.mark(kind));
+            }
         }
         // A first listing is waited for; later ones can be late.
         if lists.complete {
@@ -54,7 +62,7 @@ pub(crate) async fn keep_fresh(
                 }
                 match failure {
                     ListFailure::Lost(loss, error) => connection.reporter().lost(loss, error).await,
-                    failure @ ListFailure::Failed(_) => {
+                    failure => {
                         let error = SharedError::new(failure);
                         connection.reporter().health(Budget::Discovery, Some(error)).await;
                     }
@@ -72,19 +80,36 @@ async fn at(due: Option<Instant>) {
     }
 }
 
-/// The lists as last seen on this generation.
-#[derive(Debug, Default)]
+/// The lists as last seen.
+#[derive(Debug)]
 struct Lists {
     tools: Vec<Item>,
     prompts: Vec<Item>,
     resources: Vec<Item>,
     templates: Vec<Item>,
     complete: bool,
+    /// What the server answered with an error when last asked; the last good version is kept.
+    refused: Vec<ListKind>,
 }
 
 // === impl Lists ===
 
 impl Lists {
+    /// Begins with what an earlier generation offered, in case the server refuses to say it again.
+    fn new(before: Option<&Arc<ServerCatalog>>) -> Self {
+        let kept = |list: fn(&ServerCatalog) -> &Vec<Item>| {
+            before.map_or_else(Vec::new, |before| list(before).clone())
+        };
+        Self {
+            tools: kept(|before| &before.tools),
+            prompts: kept(|before| &before.prompts),
+            resources: kept(|before| &before.resources),
+            templates: kept(|before| &before.resource_templates),
+            complete: false,
+            refused: Vec::new(),
+        }
+    }
+
     async fn renew(
         &mut self,
         connection: &Arc<Connection>,
@@ -93,20 +118,41 @@ impl Lists {
         wanted: &impl Fn(ListKind) -> bool,
     ) -> Result<(), ListFailure> {
         let offers = connection.peer().offers;
-        let fetch =
-            async |listing: Listing| list::list(connection, listing, settings, garbage).await;
-        if offers.tools && wanted(ListKind::Tools) {
-            self.tools = fetch(list::TOOLS).await?;
-        }
-        if offers.prompts && wanted(ListKind::Prompts) {
-            self.prompts = fetch(list::PROMPTS).await?;
-        }
-        if offers.resources && wanted(ListKind::Resources) {
-            self.resources = fetch(list::RESOURCES).await?;
-            self.templates = fetch(list::TEMPLATES).await?;
+        let asked = [
+            (ListKind::Tools, offers.tools, list::TOOLS),
+            (ListKind::Prompts, offers.prompts, list::PROMPTS),
+            (ListKind::Resources, offers.resources, list::RESOURCES),
+            (ListKind::Resources, offers.resources, list::TEMPLATES),
+        ];
+        for (kind, offered, listing) in asked {
+            if !wanted(kind) {
+                continue;
+            }
+            let fresh = if offered {
+                list::list(connection, listing, settings, garbage).await
+            } else {
+                Ok(Vec::new())
+            };
+            match fresh {
+                Ok(items) => *self.kept(listing) = items,
+                Err(ListFailure::Refused(error)) => {
+                    garbage.add(error);
+                    self.refused.push(kind);
+                }
+                Err(failure) => return Err(failure),
+            }
         }
         self.complete = true;
         Ok(())
+    }
+
+    fn kept(&mut self, listing: Listing) -> &mut Vec<Item> {
+        match listing.field {
+            "tools" => &mut self.tools,
+            "prompts" => &mut self.prompts,
+            "resources" => &mut self.resources,
+            _ => &mut self.templates,
+        }
     }
 
     fn entry(&self, connection: &Connection) -> ServerCatalog {

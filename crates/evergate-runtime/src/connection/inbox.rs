@@ -27,6 +27,7 @@ pub(crate) struct Inbox {
     handling: Mutex<HashMap<RawJson, CancellationToken>>,
     /// How many of them at once; a server that asks for more is out of order.
     capacity: Arc<Semaphore>,
+    pings: Arc<Semaphore>,
     stale_lists: Arc<StaleLists>,
     /// The connection is over: nobody needs an answer to what its server asked.
     over: CancellationToken,
@@ -114,6 +115,7 @@ impl Inbox {
             in_flight: Mutex::default(),
             handling: Mutex::default(),
             capacity: Arc::new(Semaphore::new(MAX_HANDLING)),
+            pings: Arc::new(Semaphore::new(MAX_HANDLING)),
             stale_lists: Arc::default(),
             over: CancellationToken::new(),
         }
@@ -221,7 +223,9 @@ impl Inbox {
         params: Option<RawJson>,
         link: &Link,
     ) {
-        let Ok(permit) = self.capacity.clone().try_acquire_owned() else {
+        // Pings have places of their own: they are answered at once, however busy the embedder is.
+        let places = if method == method::PING { &self.pings } else { &self.capacity };
+        let Ok(permit) = places.clone().try_acquire_owned() else {
             self.context.garbage.add(format!("more than {MAX_HANDLING} requests at once"));
             return;
         };

@@ -80,7 +80,7 @@ struct Problems<'a> {
 }
 
 /// Keeps every sum of a time and a setting within what a clock can show.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+pub(crate) const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Headers that belong to the protocol; setting them would break a session.
 const RESERVED_HEADERS: &[&str] = &[

@@ -64,7 +64,7 @@ impl Commands {
             0 => self.in_hand.load(Ordering::Acquire),
             wanted => wanted,
         };
-        if wanted & RESTART != 0 {
+        if wanted & RESTART != 0 || wanted & (DISABLE | ENABLE) == DISABLE | ENABLE {
             Underway::Restart
         } else if wanted & ENABLE != 0 {
             Underway::Start

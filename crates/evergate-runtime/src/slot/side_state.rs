@@ -30,14 +30,16 @@ impl SideState {
         self.kept().log_level = Some(level.to_owned());
     }
 
-    /// `false` if there are `limit` subscriptions already.
-    pub(crate) fn subscribe(&self, uri: &str, limit: usize) -> bool {
+    /// `None` if there are `limit` subscriptions already; else whether this one is new.
+    pub(crate) fn subscribe(&self, uri: &str, limit: usize) -> Option<bool> {
         let mut kept = self.kept();
-        if kept.subscriptions.len() >= limit && !kept.subscriptions.contains(uri) {
-            return false;
+        if kept.subscriptions.contains(uri) {
+            return Some(false);
         }
-        kept.subscriptions.insert(uri.to_owned());
-        true
+        if kept.subscriptions.len() >= limit {
+            return None;
+        }
+        Some(kept.subscriptions.insert(uri.to_owned()))
     }
 
     pub(crate) fn unsubscribe(&self, uri: &str) {

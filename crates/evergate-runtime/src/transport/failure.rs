@@ -103,6 +103,11 @@ impl SendFailure {
         Self { outcome, error, sign, answer: None }
     }
 
+    /// Whether a new connection may take away what it failed of.
+    pub(crate) fn is_renewable(&self) -> bool {
+        matches!(self.sign, Sign::Lost(Loss::Session | Loss::Transport))
+    }
+
     /// The connection ended under a request.
     pub(crate) fn broken(sent: bool, error: TransportError) -> Self {
         let outcome = if sent { Outcome::Unknown } else { Outcome::NotSent };

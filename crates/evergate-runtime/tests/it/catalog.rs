@@ -192,3 +192,32 @@ async fn a_bad_server_does_not_touch_the_catalog_of_another() {
     hub.refresh();
     assert!(version(&hub, 2).await.server("good").unwrap().tools.is_empty());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_a_server_refuses_costs_neither_the_others_nor_the_connection() {
+    let (server, memory, settings) = memory();
+    server.set_tools(vec![tool("a")]);
+    let (hub, s) = hub(settings);
+    version(&hub, 1).await;
+    let resources = hub.catalog().server("s").unwrap().resources.len();
+    server.inject(Fault::Status(500, "not today".into())).on("resources/list").forever();
+    server.set_tools(vec![tool("b")]);
+    memory.kill();
+    memory.revive();
+    beyond(&s, 1).await;
+    let catalog = version(&hub, 2).await;
+    assert_eq!(names(&catalog), ["b"]);
+    assert_eq!(
+        catalog.server("s").unwrap().resources.len(),
+        resources,
+        "the last good list is kept"
+    );
+    tokio::time::sleep(600 * SECOND).await;
+    let status = s.status();
+    assert_eq!((status.state, status.generation.unwrap().get()), (StateKind::Connected, 2));
+    assert!(status.last_garbage.unwrap().contains("resources/list"));
+    server.clear_faults();
+    server.set_resources(vec![]);
+    let catalog = version(&hub, 3).await;
+    assert!(catalog.server("s").unwrap().resources.is_empty(), "and asked for again");
+}

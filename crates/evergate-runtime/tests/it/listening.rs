@@ -50,7 +50,7 @@ async fn a_server_restarted_while_idle_is_found_again() {
 }
 
 #[tokio::test]
-async fn list_changed_arrives_and_a_broken_stream_is_reopened_with_its_cursor() {
+async fn list_changed_arrives_on_the_listening_stream() {
     let (server, http) = start().await;
     let (hub, s) = hub(fast(Settings::http(http.url())));
     connected(&s).await;
@@ -60,17 +60,6 @@ async fn list_changed_arrives_and_a_broken_stream_is_reopened_with_its_cursor() 
     server.notify_list_changed(ListKind::Tools);
     hub.watch_catalog().wait_for(|catalog| catalog.version == 2).await.unwrap();
     assert_eq!((s.status().generation.unwrap().get(), server.counters().handshakes), (1, 1));
-}
-
-#[tokio::test]
-async fn a_server_without_a_stream_is_left_alone() {
-    let (server, http) = start().await;
-    http.listening_stream(false);
-    let (_hub, s) = hub(Settings::http(http.url()));
-    connected(&s).await;
-    s.call_tool("bump", json!({})).await.unwrap();
-    server.wait_for(|c| c.requests.get("GET").is_none_or(|n| *n <= 1)).await;
-    assert_eq!(s.status().state, StateKind::Connected);
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
 #![allow(clippy::disallowed_methods, reason = "a task of a test ends with its runtime")]
 
+mod raw_http;
 mod support;
 
 mod basics;
@@ -11,6 +12,7 @@ mod generations;
 mod health;
 mod listening;
 mod lossless;
+mod raw_peers;
 mod replay;
 mod server_requests;
 mod sessions;

@@ -234,3 +234,14 @@ async fn a_call_given_up_in_the_queue_is_never_sent() {
     assert_eq!(methods, ["tools/call", "notifications/cancelled"], "{seen:?}");
     assert_eq!(seen[0]["params"]["name"], "first");
 }
+
+#[tokio::test]
+async fn a_call_that_may_have_run_once_stays_unknown_whatever_comes_of_its_resend() {
+    let (server, http) = http().await;
+    let (hub, s) = hub(fast(Settings::http(http.url())));
+    hub.watch_catalog().wait_for(|catalog| catalog.version > 0).await.unwrap();
+    server.inject(Fault::ExecuteThenCut).on_tool("again").times(1);
+    server.inject(Fault::Status(403, "no".into())).on_tool("again").forever();
+    let error = s.call_tool("again", json!({ "call_id": "a" })).await.unwrap_err();
+    assert_eq!((error.outcome, server.executions("a")), (Outcome::Unknown, 1));
+}

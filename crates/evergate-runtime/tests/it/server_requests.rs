@@ -150,3 +150,37 @@ async fn a_roots_change_is_told() {
     hub.roots_changed();
     server.wait_for(|c| c.requests.contains_key("notifications/roots/list_changed")).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_handler_ends_with_the_connection_that_asked() {
+    let (server, _memory, settings) = memory();
+    let handlers = Handlers::new().on_sampling(|_| std::future::pending());
+    let (hub, s) = with_handlers(settings, handlers);
+    connected(&s).await;
+    let asked = |n: u64| move |c: &evergate_testkit::Counters| c.handshakes >= n;
+    for generation in 1..=3 {
+        server.wait_for(asked(generation)).await;
+        for _ in 0..70 {
+            drop(server.request_client("sampling/createMessage", json!({})));
+        }
+        // However busy the embedder is, a ping is answered.
+        assert_eq!(server.request_client("ping", json!({})).await.unwrap()["result"], json!({}));
+        s.restart();
+        beyond(&s, generation).await;
+    }
+    assert_eq!(hub.shutdown(SECOND).await.unfinished_tasks, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_subscription_that_fails_leaves_the_first_alone() {
+    let (server, memory, settings) = memory();
+    let (_hub, s) = hub(settings);
+    s.subscribe("test://a").await.unwrap();
+    memory.kill();
+    reach(&s, evergate_runtime::StateKind::Disconnected).await;
+    s.subscribe("test://a").await.unwrap_err();
+    s.subscribe("test://b").await.unwrap_err();
+    memory.revive();
+    connected(&s).await;
+    server.wait_for(|c| c.subscriptions == ["test://a"]).await;
+}

@@ -1,5 +1,6 @@
 //! Session loss in every known shape: one new handshake, nothing lost, nothing twice.
 
+use std::future::IntoFuture as _;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,6 +11,7 @@ use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use crate::support::*;
 
@@ -292,4 +294,49 @@ async fn a_server_that_never_acknowledges_is_not_waited_for_longer_than_the_head
     connected(&s).await;
     assert!(server.counters().handshakes >= 2);
     assert!(s.status().last_error.unwrap().contains("no response within 200ms"));
+}
+
+#[tokio::test]
+async fn what_became_of_a_request_in_doubt_is_what_became_of_it_on_the_candidate() {
+    let (server, http) = start().await;
+    let (_hub, s) = hub(fast(Settings::http(http.url())));
+    connected(&s).await;
+    server.expire_sessions(SessionLoss::BadRequest400Opaque);
+    let error =
+        s.call_tool("hold", json!({ "call_id": "late" })).deadline(2 * SECOND).await.unwrap_err();
+    assert_eq!((error.outcome, server.executions("late")), (Outcome::Unknown, 1));
+    assert!(matches!(error.source, CallFailure::TimedOut { .. }));
+
+    let (server, http) = start().await;
+    let (_hub, s) = hub(fast(Settings::http(http.url())));
+    connected(&s).await;
+    server.expire_sessions(SessionLoss::BadRequest400Opaque);
+    server.inject(Fault::ExecuteThenCut).on_tool("bump").times(2);
+    let error = s.call_tool("bump", json!({ "call_id": "cut" })).await.unwrap_err();
+    assert_eq!(
+        (error.outcome, server.executions("cut")),
+        (Outcome::Unknown, 1),
+        "{}",
+        error.chain()
+    );
+}
+
+#[tokio::test]
+async fn a_caller_in_doubt_that_gives_up_leaves_the_others_their_turn() {
+    let (server, http) = start().await;
+    let (_hub, s) = hub(Settings::http(http.url()));
+    connected(&s).await;
+    server.expire_sessions(SessionLoss::BadRequest400Opaque);
+    let token = CancellationToken::new();
+    let scout = tokio::spawn(
+        s.call_tool("hold", json!({ "call_id": "a" })).cancel(token.clone()).into_future(),
+    );
+    server.wait_for(|c| c.executions.contains_key("a")).await;
+    let other = tokio::spawn(s.call_tool("bump", json!({ "call_id": "b" })).into_future());
+    let refused = server.counters().requests["tools/call"];
+    server.wait_for(|c| c.requests["tools/call"] > refused).await;
+    token.cancel();
+    assert_eq!(scout.await.unwrap().unwrap_err().outcome, Outcome::Unknown);
+    other.await.unwrap().unwrap();
+    assert_eq!((server.executions("b"), server.counters().handshakes), (1, 2));
 }

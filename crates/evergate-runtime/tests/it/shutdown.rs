@@ -173,3 +173,61 @@ async fn a_handle_stays_valid_through_everything() {
     s.call_tool("bump", json!({})).await.unwrap();
     assert!(s.status().generation.unwrap().get() >= 3);
 }
+
+#[tokio::test]
+async fn a_call_between_disable_and_enable_waits_for_the_server_to_return() {
+    let server = Server::new();
+    let http = HttpServer::start(server.clone()).await;
+    let (_hub, s) = hub(Settings::http(http.url()).close_timeout(SECOND));
+    connected(&s).await;
+    server.inject(Fault::HangInDelete).forever();
+    s.disable();
+    s.enable();
+    s.call_tool("bump", json!({})).await.unwrap();
+    s.disable();
+    reach(&s, StateKind::Disabling).await;
+    s.enable();
+    reach_returning(&s).await;
+    s.call_tool("bump", json!({})).await.unwrap();
+    assert_eq!(s.status().generation.unwrap().get(), 3);
+}
+
+/// Until the driver has heard of the enable, a call sees the command; after that, the state. Both must do.
+async fn reach_returning(s: &evergate_runtime::ServerHandle) {
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(s.status().state, StateKind::Disabling);
+}
+
+#[tokio::test]
+async fn nothing_is_opened_during_a_shutdown() {
+    let server = Server::new();
+    let http = HttpServer::start(server.clone()).await;
+    let (hub, s) = hub(Settings::http(http.url()).close_timeout(SECOND));
+    connected(&s).await;
+    server.inject(Fault::HangInDelete).times(1);
+    let down = tokio::spawn(hub.shutdown(SECOND));
+    reach(&s, StateKind::Disabling).await;
+    s.enable();
+    s.restart();
+    assert_eq!(down.await.unwrap().unfinished_tasks, 0);
+    assert_eq!((server.counters().handshakes, s.status().state), (1, StateKind::Disabled));
+}
+
+#[test]
+fn a_call_may_be_dropped_anywhere() {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let (server, _memory, settings) = runtime.block_on(async { memory() });
+    let (_hub, s) = runtime.block_on(async { hub(settings) });
+    let mut call = s.call_tool("hold", json!({ "call_id": "x" })).into_future();
+    runtime.block_on(async {
+        tokio::select! {
+            _ = &mut call => panic!("it holds"),
+            () = server.wait_for(|c| c.executions.contains_key("x")) => {}
+        }
+    });
+    drop(call); // Outside of the runtime.
+    runtime.block_on(server.wait_for(|c| c.cancelled.len() == 1));
+}

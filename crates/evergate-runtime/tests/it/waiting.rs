@@ -5,6 +5,7 @@ use std::time::Duration;
 use evergate_runtime::{
     CallFailure, Hub, OnExhausted, Outcome, Profile, ReconnectLimiter, StateKind,
 };
+use evergate_testkit::Fault;
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -303,4 +304,19 @@ async fn a_herd_of_reconnects_is_spread_out_but_first_connects_are_not() {
     let last = back.iter().max().unwrap();
     // One backoff step, then two reconnects a second: nine half seconds after the first.
     assert!((5 * SECOND..6 * SECOND).contains(last), "{back:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_timeout_and_a_deadline_both_hold_and_no_duration_is_too_long() {
+    let (server, _memory, settings) = memory();
+    let (_hub, s) = hub(settings);
+    s.call_tool("bump", json!({})).deadline(Duration::MAX).timeout(Duration::MAX).await.unwrap();
+    server.inject(Fault::HangBeforeHeaders).on("tools/call").times(2);
+    for (timeout, deadline) in [(1, 60), (60, 1)] {
+        let started = Instant::now();
+        let call =
+            s.call_tool("bump", json!({})).timeout(timeout * SECOND).deadline(deadline * SECOND);
+        call.await.unwrap_err();
+        assert_eq!(started.elapsed(), SECOND);
+    }
 }

@@ -148,6 +148,10 @@ impl SseLink {
             acknowledged = &mut posting => acknowledged,
         };
         match acknowledged {
+            // An acknowledgement that is late, perhaps until the work is done, is none the less on its way.
+            Ok(()) | Err(Refusal { error: TransportError::Slow(_), .. }) if watch.is_sent() => {
+                pending.answer().await
+            }
             Ok(()) => pending.answer().await,
             // The stream knows better what became of it: it may bring the answer, or end too.
             Err(Refusal { error: error @ TransportError::Broken(_), .. }) if watch.is_sent() => {

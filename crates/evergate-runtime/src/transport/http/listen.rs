@@ -38,12 +38,15 @@ pub(crate) async fn listen(link: Arc<HttpLink>, inbox: Arc<Inbox>, reporter: Rep
     let mut delay = FIRST_DELAY;
     loop {
         match round(&link, &inbox, &mut cursor, &mut opened).await {
-            Round::Ended { retry: Some(retry), .. } => sleep(retry).await,
-            Round::Ended { retry: None, brought_something: true } => {
+            Round::Ended { retry, brought_something: true } => {
                 delay = FIRST_DELAY;
-                sleep(delay).await;
+                sleep(retry.unwrap_or(delay)).await;
             }
-            Round::Ended { retry: None, brought_something: false } | Round::Failed => {
+            Round::Ended { retry, brought_something: false } => {
+                sleep(delay.max(retry.unwrap_or_default())).await;
+                delay = (delay * 2).min(MAX_RETRY);
+            }
+            Round::Failed => {
                 sleep(delay).await;
                 delay = (delay * 2).min(MAX_RETRY);
             }
