@@ -111,7 +111,7 @@ async fn streamable_http() {
 /// session ID provided", where the specification wants 404.
 #[tokio::test]
 #[ignore = "needs npm peers; ./scripts/test runs it"]
-async fn streamable_http_forgotten_session_is_renewed_by_the_call_that_finds_out() {
+async fn streamable_http_a_call_right_after_a_restart_is_answered() {
     let (mut peer, settings) = over_http("streamableHttp", "/mcp");
     let (hub, s) = hub(settings);
     listed(&hub).await;

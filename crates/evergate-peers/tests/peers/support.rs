@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::Stdio;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
 use evergate_runtime::{
@@ -57,9 +58,17 @@ impl Peer {
     }
 }
 
+/// A port that nobody else takes while its server is down. Below the range from which the system hands out ports for
+/// outgoing connections: one of those might get it, even the client's own.
 pub(crate) fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let offset = u16::try_from(std::process::id() % 100).unwrap() * 100;
+    loop {
+        let port = 20_000 + offset + NEXT.fetch_add(1, Ordering::Relaxed) % 100;
+        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 /// A hub with one server called `s` that is tried again at once and for ever.

@@ -72,7 +72,8 @@ fn during_a_connect_that_will_not_stop() {
 #[test]
 fn during_a_hung_close() {
     let flags = ["--ignore-sigterm", "--ignore-stdin-eof"];
-    let settings = scripted(flags).close_timeout(SHORT);
+    // Long enough to look at it while it hangs, however busy the machine is.
+    let settings = scripted(flags).close_timeout(Duration::from_secs(4));
     ends_clean(&settings, &async |_, s| {
         let pid = connected(s).await;
         s.restart();
