@@ -1,5 +1,6 @@
 //! Everything over HTTP: the shared client, the event decoder, and the two families of links.
 
+mod answer;
 pub(crate) mod body;
 pub(crate) mod client;
 pub(crate) mod event_decoder;

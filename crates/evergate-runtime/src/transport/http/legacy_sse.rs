@@ -12,10 +12,11 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
+use super::answer::error_in;
 use super::body::{self, EventStream};
 use super::client::{HttpClient, OnceBody};
 use super::headers::{self, BodyKind};
-use super::streamable::{HttpContext, error_in};
+use super::streamable::HttpContext;
 use crate::connection::{CallWatch, Inbox, Reporter};
 use crate::error::SharedError;
 use crate::lifecycle::Loss;

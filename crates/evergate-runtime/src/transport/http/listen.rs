@@ -6,8 +6,9 @@ use std::time::Duration;
 use http::StatusCode;
 use tokio::time::sleep;
 
+use super::answer::{MAX_RETRY, within_reason};
 use super::headers::{self, BodyKind};
-use super::streamable::{HttpLink, MAX_RETRY, within_reason};
+use super::streamable::HttpLink;
 use crate::connection::{Inbox, Reporter};
 use crate::lifecycle::Loss;
 use crate::protocol::parse;

@@ -1,0 +1,248 @@
+//! Reading what came back for a POST: JSON, a stream of events, or a refusal.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use hyper::body::Incoming;
+use tokio::time::{sleep, timeout};
+
+use super::body::{self, EventStream};
+use super::headers::{self, BodyKind};
+use super::streamable::HttpLink;
+use crate::connection::{CallWatch, Inbox};
+use crate::lifecycle::Loss;
+use crate::protocol::{Message, RawJson, RpcError, parse};
+use crate::retry::{Evidence, Outcome, SessionSign};
+use crate::transport::{Answer, Link, SendFailure, Sign, TransportError};
+
+/// Attempts in a row to resume a broken stream.
+const RESUME_ATTEMPTS: u32 = 3;
+/// The delay before a resume if the server names none.
+const RESUME_DELAY: Duration = Duration::from_millis(500);
+/// The longest and the shortest delay a server may ask for: it must neither silence a stream nor make us hammer it.
+pub(super) const MAX_RETRY: Duration = Duration::from_secs(30);
+const MIN_RETRY: Duration = Duration::from_millis(100);
+/// How long a finished stream may take to end so that its TCP connection can be used again.
+const TAIL_TIMEOUT: Duration = Duration::from_secs(1);
+
+// === impl HttpLink ===
+
+impl HttpLink {
+    pub(super) async fn read(
+        self: &Arc<Self>,
+        response: Response<Incoming>,
+        inbox: &Arc<Inbox>,
+        watch: &Arc<CallWatch>,
+    ) -> Result<Answer, SendFailure> {
+        let status = response.status();
+        if !status.is_success() {
+            let body = self.refusal_text(response).await;
+            return self.refusal(status, &body, watch);
+        }
+        match headers::body_kind(response.headers()) {
+            BodyKind::Json => {
+                let body = body::collect(response.into_body(), self.max_message_bytes);
+                let body = body.await.map_err(unanswered)?;
+                let answer = self.take_messages(&body, inbox, watch)?;
+                let answer = answer.ok_or_else(|| unanswered(TransportError::WrongId))?;
+                self.check_session(answer)
+            }
+            BodyKind::Events => {
+                let answer =
+                    self.read_events(self.event_stream(response, None), inbox, watch).await?;
+                self.check_session(answer)
+            }
+            BodyKind::Other if status == StatusCode::OK => {
+                let kind = headers::content_type(response.headers());
+                Err(unanswered(TransportError::ContentType(kind)))
+            }
+            BodyKind::Other => {
+                Err(unanswered(TransportError::NoAnswer { status: status.as_u16() }))
+            }
+        }
+    }
+
+    /// Some servers say with 200 that they do not know us.
+    fn check_session(&self, answer: Answer) -> Result<Answer, SendFailure> {
+        let Err(error) = &answer else { return Ok(answer) };
+        let evidence = Evidence { status: 200, code: Some(error.code), text: &error.message };
+        if self.has_session() && evidence.sign() == SessionSign::Lost {
+            let lost = self.session_lost(StatusCode::OK, error.message.as_bytes());
+            return Err(SendFailure {
+                answer: Some(error.clone()),
+                ..SendFailure::new(Outcome::Rejected, lost, Sign::Lost(Loss::Session))
+            });
+        }
+        Ok(answer)
+    }
+
+    fn refusal(
+        &self,
+        status: StatusCode,
+        body: &Bytes,
+        watch: &CallWatch,
+    ) -> Result<Answer, SendFailure> {
+        if let Some(result) = result_in(body, watch) {
+            return Ok(Ok(result));
+        }
+        let (sign, answer) = self.session_sign(status, body);
+        let failure = match sign {
+            SessionSign::Lost => SendFailure::new(
+                Outcome::Rejected,
+                self.session_lost(status, body),
+                Sign::Lost(Loss::Session),
+            ),
+            SessionSign::Doubtful => {
+                SendFailure::new(Outcome::Rejected, self.status_error(status, body), Sign::Doubtful)
+            }
+            SessionSign::Fine if status == StatusCode::UNAUTHORIZED => {
+                let outcome = if answer.is_some() { Outcome::Answered } else { Outcome::Rejected };
+                SendFailure::new(outcome, self.status_error(status, body), Sign::Lost(Loss::Auth))
+            }
+            SessionSign::Fine => match answer {
+                Some(error) => return Ok(Err(error)),
+                // Refused by the server before it looked, so it cannot have been executed.
+                None if status.is_client_error() => {
+                    SendFailure::new(Outcome::Rejected, self.status_error(status, body), Sign::None)
+                }
+                None => unanswered(self.status_error(status, body)),
+            },
+        };
+        Err(SendFailure { answer, ..failure })
+    }
+
+    /// Hands what is not our answer to the inbox and returns what is.
+    fn take_messages(
+        self: &Arc<Self>,
+        body: &Bytes,
+        inbox: &Arc<Inbox>,
+        watch: &Arc<CallWatch>,
+    ) -> Result<Option<Answer>, SendFailure> {
+        let messages = parse(body).map_err(|error| {
+            inbox.count_garbage(&error);
+            unanswered(TransportError::Malformed(error))
+        })?;
+        let mut ours = None;
+        for message in messages {
+            match message {
+                Message::Response { id, answer } => {
+                    // Bound to this POST: an error without an id can only be about it.
+                    if id.as_ref().is_none_or(|id| watch.has_id(id)) {
+                        ours = Some(answer);
+                    }
+                }
+                other => inbox.receive(other, &Link::Http(self.clone()), Some(watch)),
+            }
+        }
+        Ok(ours)
+    }
+
+    /// Reads a stream until our answer is on it, across as many resumptions as the server makes possible.
+    async fn read_events(
+        self: &Arc<Self>,
+        mut stream: EventStream,
+        inbox: &Arc<Inbox>,
+        watch: &Arc<CallWatch>,
+    ) -> Result<Answer, SendFailure> {
+        let mut delay = RESUME_DELAY;
+        loop {
+            let broken = loop {
+                match stream.next().await {
+                    Ok(Some(event)) => {
+                        // Priming events carry only an id; other kinds of events are not ours to judge.
+                        if event.data.is_empty() || !matches!(&*event.kind, "" | "message") {
+                            continue;
+                        }
+                        // Something unusable on the way, a keep-alive say, does not spoil what follows.
+                        let taken = self.take_messages(&event.data, inbox, watch);
+                        if let Ok(Some(answer)) = taken {
+                            if !stream.is_at_end() {
+                                let tail = timeout(TAIL_TIMEOUT, stream.drain());
+                                self.tasks.spawn(async move {
+                                    let _ = tail.await;
+                                });
+                            }
+                            return Ok(answer);
+                        }
+                    }
+                    Ok(None) => break TransportError::StreamEnded,
+                    Err(error @ TransportError::TooLarge { .. }) => return Err(unanswered(error)),
+                    Err(error) => break error,
+                }
+            };
+            let Some(cursor) = stream.last_id() else { return Err(unanswered(broken)) };
+            delay = stream.retry().map_or(delay, within_reason);
+            stream = self.resume(cursor, delay, broken).await?;
+        }
+    }
+
+    async fn resume(
+        &self,
+        cursor: &str,
+        delay: Duration,
+        broken: TransportError,
+    ) -> Result<EventStream, SendFailure> {
+        for _ in 0..RESUME_ATTEMPTS {
+            sleep(delay).await;
+            let response = match self.get(Some(cursor)).await {
+                Ok(response) => response,
+                Err(error @ TransportError::UnusableCursor) => return Err(unanswered(error)),
+                Err(_) => continue,
+            };
+            let status = response.status();
+            if status == StatusCode::OK
+                && headers::body_kind(response.headers()) == BodyKind::Events
+            {
+                return Ok(self.event_stream(response, Some(cursor.to_owned())));
+            }
+            if status.is_server_error() {
+                continue;
+            }
+            let body = self.refusal_text(response).await;
+            let lost = self.session_sign(status, &body).0 == SessionSign::Lost;
+            // The server had accepted the request: whether it was executed, nobody can tell.
+            return Err(if lost {
+                let error = TransportError::SessionLostAfterAccept;
+                SendFailure::new(Outcome::Unknown, error, Sign::Lost(Loss::Session))
+            } else {
+                unanswered(broken)
+            });
+        }
+        Err(unanswered(broken))
+    }
+}
+
+/// A reconnection delay that a server asked for, in milliseconds, as far as it is obeyed.
+pub(super) fn within_reason(retry: u64) -> Duration {
+    Duration::from_millis(retry).clamp(MIN_RETRY, MAX_RETRY)
+}
+
+/// Sent, and no answer we could use: the outcome is unknown, and the connection gets a strike, unless all there is to
+/// say against the answer is its size.
+pub(super) fn unanswered(error: TransportError) -> SendFailure {
+    let sign = match error {
+        TransportError::TooLarge { .. } => Sign::None,
+        _ => Sign::Strike,
+    };
+    SendFailure::new(Outcome::Unknown, error, sign)
+}
+
+/// A result that came with the status of a refusal: an answer all the same.
+fn result_in(body: &Bytes, watch: &CallWatch) -> Option<RawJson> {
+    let messages = parse(body).ok()?;
+    messages.into_iter().find_map(|message| match message {
+        Message::Response { id: Some(id), answer: Ok(result) } if watch.has_id(&id) => Some(result),
+        _ => None,
+    })
+}
+
+/// The JSON-RPC error in a refusal's body, if there is one.
+pub(super) fn error_in(body: &Bytes) -> Option<RpcError> {
+    let messages = parse(body).ok()?;
+    messages.into_iter().find_map(|message| match message {
+        Message::Response { answer: Err(error), .. } => Some(error),
+        _ => None,
+    })
+}
