@@ -43,6 +43,37 @@ env = { KEY = "${EVERGATE_TEST_IS_NOT_SET}" }
     insta::assert_snapshot!(stdout(&output));
 }
 
+/// The help names every key that the reader knows, and the reader knows every key that the help names.
+#[test]
+fn the_help_of_check_names_the_keys_that_work() {
+    let help = stdout(&evergate(&["check", "--help"]));
+    let lifecycle = json!({
+        "profile": "strict", "restart": "never", "max_attempts": -1, "on_exhausted": "fail", "hold": "1s",
+        "connect_timeout": "1s", "close_timeout": "1s", "list_timeout": "1s", "max_timeout": "2h",
+        "stable_after": "1s", "backoff": { "initial": "1s", "max": "2s", "multiplier": 2, "jitter": 0 },
+    });
+    let common = json!({
+        "disabled": false, "enabled": true, "required": true, "timeout": "45s", "replay": "safe",
+        "lifecycle": lifecycle,
+    });
+    let mut child = json!({ "command": "x", "args": [], "env": {}, "cwd": "/" });
+    let mut remote = json!({ "url": "http://h/", "headers": {}, "type": "http" });
+    for entry in [&mut child, &mut remote] {
+        entry.as_object_mut().unwrap().extend(common.as_object().unwrap().clone());
+    }
+    let backoff = &lifecycle["backoff"];
+    for keys in [&child, &remote, &lifecycle, backoff] {
+        for key in keys.as_object().unwrap().keys() {
+            assert!(help.contains(key), "{key} is not in the help");
+        }
+    }
+    let servers = json!({ "mcpServers": { "child": child, "remote": remote } });
+    let (_folder, path) = file("mcp.json", &servers.to_string());
+    let output = evergate(&["check", "--config", &path]);
+    assert_eq!(output.status.code(), Some(0), "{}", stdout(&output));
+    assert!(!stdout(&output).contains("not a key"), "{}", stdout(&output));
+}
+
 #[test]
 fn a_bad_file_is_64_and_names_every_problem() {
     let (_folder, path) = file("mcp.json", r#"{ "mcpServers": { "a": {}, "b": { "url": "x" } } }"#);
