@@ -113,3 +113,44 @@ async fn a_server_without_a_stream_is_left_alone() {
     assert_eq!(peer.asked("GET").len(), 1);
     assert_eq!(s.status().generation.unwrap().get(), 1);
 }
+
+#[tokio::test]
+async fn the_session_in_an_sse_address_is_shown_to_nobody() {
+    let peer = RawHttp::start(|asked, _| {
+        let events = "event: endpoint\ndata: /message?sessionId=a-secret-id\n\n";
+        let refusal = "HTTP/1.1 404 Gone\r\nconnection: close\r\ncontent-length: 30\r\n\r\n";
+        Some(match asked.what.as_str() {
+            "GET" => stream(events).replace("connection: close", "x-hang: 1"),
+            _ => format!("{refusal}no session a-secret-id is here"),
+        })
+    })
+    .await;
+    let settings = Settings::http(&peer.url).http_kind(evergate_runtime::HttpKind::Sse);
+    let (_hub, s) = hub(steady(settings));
+    reach(&s, evergate_runtime::StateKind::Reconnecting).await;
+    let shown = format!("{s:?} {:?}", s.status());
+    assert!(shown.contains("no session <secret> is here"), "{shown}");
+    assert!(!shown.contains("a-secret-id"), "{shown}");
+}
+
+#[tokio::test]
+async fn an_endless_listing_is_given_up() {
+    let peer = RawHttp::start(|asked, message| {
+        (asked.what == "tools/list").then(|| {
+            let page = message["params"]["cursor"].as_str().map_or(0, str::len) + 1;
+            let tool = json!({ "name": format!("t{page}"), "description": "x".repeat(1000), "inputSchema": {} });
+            let result = json!({ "tools": [tool], "nextCursor": "n".repeat(page) });
+            let body = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string();
+            let length = body.len();
+            format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\
+                 content-length: {length}\r\n\r\n{body}"
+            )
+        })
+    })
+    .await;
+    let (hub, s) = hub(Settings::http(&peer.url).max_message_bytes(8 * 1024));
+    s.wait_until(PATIENCE, |status| status.discovery_failures > 0).await.unwrap();
+    assert!(s.status().last_error.unwrap().contains("pages are too large"));
+    assert!(hub.catalog().servers.is_empty());
+}
