@@ -51,6 +51,9 @@ pub(crate) async fn keep_fresh(
         // Boxed because it is large, and this task is idle nearly all of its life.
         match Box::pin(lists.renew(&connection, &settings, &garbage, &wanted)).await {
             Ok(()) => {
+                if lists.refused.is_empty() {
+                    after_refusal = RETRY;
+                }
                 connection.reporter().health(Budget::Discovery, None).await;
                 store.publish(&server, lists.entry(&connection));
             }
@@ -118,6 +121,7 @@ impl Lists {
         wanted: &impl Fn(ListKind) -> bool,
     ) -> Result<(), ListFailure> {
         let offers = connection.peer().offers;
+        self.refused.retain(|kind| !wanted(*kind));
         let asked = [
             (ListKind::Tools, offers.tools, list::TOOLS),
             (ListKind::Prompts, offers.prompts, list::PROMPTS),

@@ -101,8 +101,18 @@ async fn round(
     *opened = true;
     let mut brought_something = false;
     let mut stream = link.event_stream(response, cursor.take());
-    // An event that is too large, or a broken connection, ends the stream like its end does.
-    while let Ok(Some(event)) = stream.next().await {
+    let mut too_large = false;
+    loop {
+        let event = match stream.next().await {
+            Ok(Some(event)) => event,
+            Err(TransportError::TooLarge { limit }) => {
+                inbox.count_garbage(&TransportError::TooLarge { limit });
+                too_large = true;
+                break;
+            }
+            // A broken connection ends the stream like its end does.
+            Ok(None) | Err(_) => break,
+        };
         brought_something = true;
         if event.data.is_empty() || !matches!(&*event.kind, "" | "message") {
             continue;
@@ -116,6 +126,7 @@ async fn round(
             Err(error) => inbox.count_garbage(&error),
         }
     }
-    *cursor = stream.last_id().map(str::to_owned);
+    // To resume before an event that cannot be taken would bring that event again, for ever.
+    *cursor = stream.last_id().filter(|_| !too_large).map(str::to_owned);
     Round::Ended { retry: stream.retry().map(within_reason), brought_something }
 }
