@@ -1,7 +1,6 @@
 //! Does this answer mean that the server forgot our session?
 //!
-//! The specification has one sign, 404. Servers in the field have a dozen. Each is a row here, with the server it was
-//! seen on; nothing else in the runtime looks at status codes or wordings for this purpose.
+//! The specification has one sign, 404. Servers in the field have a dozen. Each is a row here, with where it was seen; nothing else in the runtime looks at status codes or wordings for this purpose.
 
 /// What came back for a request that carried a session id.
 #[derive(Debug, Clone, Copy)]
@@ -25,7 +24,7 @@ pub(crate) enum SessionSign {
 }
 
 struct Row {
-    status: Option<u16>,
+    status: u16,
     code: Option<i64>,
     /// Lower case; found anywhere in the text.
     wording: &'static str,
@@ -36,7 +35,7 @@ struct Row {
 
 /// A 5xx or 401 says nothing about sessions unless its wording does, and then only in these shapes; 500 never.
 const fn row(
-    status: Option<u16>,
+    status: u16,
     code: Option<i64>,
     wording: &'static str,
     sign: SessionSign,
@@ -49,41 +48,60 @@ const fn row(
 static ROWS: &[Row] = {
     use SessionSign::{Doubtful, Fine, Lost};
     &[
-        row(Some(404), None, "", Lost, "the specification; TypeScript and Python SDKs, FastMCP"),
+        row(404, None, "", Lost, "the specification; TypeScript and Python SDKs, FastMCP"),
         // Answers of the stateless revision: about the request, whatever their status.
-        row(Some(400), Some(-32020), "", Fine, "2026-07-28 servers: header mismatch"),
-        row(Some(400), Some(-32021), "", Fine, "2026-07-28 servers: missing client capability"),
-        row(Some(400), Some(-32022), "", Fine, "2026-07-28 servers: unsupported revision"),
+        row(400, Some(-32020), "", Fine, "2026-07-28 servers: header mismatch"),
+        row(400, Some(-32021), "", Fine, "2026-07-28 servers: missing client capability"),
+        row(400, Some(-32022), "", Fine, "2026-07-28 servers: unsupported revision"),
         // We did send one: something between us strips the header, and a new session would fare no better.
-        row(Some(400), None, "missing mcp-session-id", Fine, "proxies that drop headers"),
         row(
-            Some(400),
+            400,
             None,
-            "mcp-session-id header is required",
+            "missing mcp-session-id",
             Fine,
-            "proxies that drop headers",
+            "a header lost on the way; 1mcp-app/agent#550 leaves it alone too",
         ),
-        row(Some(400), None, "session not found", Lost, "older Python SDK servers"),
-        row(Some(400), None, "session missing", Lost, "Go SDK servers"),
+        row(400, None, "mcp-session-id header is required", Fine, "the same"),
+        row(400, None, "session not found", Lost, "older Python SDK (python-sdk#1004)"),
+        row(400, None, "session missing", Lost, "the Go SDK's wording, matched by docker-agent"),
+        row(400, None, "unknown mcp-session-id", Lost, "1mcp-app/agent#550"),
+        row(400, None, "could not find session", Lost, "1mcp-app/agent#550"),
         row(
-            Some(400),
+            400,
             None,
-            "unknown mcp-session-id",
+            "invalid or expired session",
             Lost,
-            "gateways with their own session table",
+            "reported to gh-aw-mcpg, server not recorded",
         ),
-        row(Some(400), None, "could not find session", Lost, "Spring AI servers"),
-        row(Some(400), None, "invalid or expired session", Lost, "hand-written servers"),
-        row(Some(400), None, "no valid session id", Lost, "server-everything, TypeScript examples"),
-        row(Some(400), None, "server not initialized", Lost, "TypeScript SDK after a restart"),
-        row(Some(400), None, "", Doubtful, "affine and others: any 400"),
-        row(Some(401), None, "session not found", Lost, "rmcp servers before 0.9"),
-        row(Some(422), None, "expect initialize request", Lost, "rmcp servers after a restart"),
-        row(Some(422), None, "session not found", Lost, "rmcp servers"),
-        row(Some(503), None, "session not found", Lost, "neotoma"),
-        row(Some(200), Some(-32600), "session", Lost, "agent-wiki"),
-        row(Some(200), Some(-32001), "session", Lost, "TypeScript servers that answer 200"),
-        row(Some(200), Some(-32015), "", Lost, "gateways that pass the upstream's loss on"),
+        row(
+            400,
+            None,
+            "no valid session id",
+            Lost,
+            "server-everything, Atlassian MCP, mcphub, affine",
+        ),
+        row(
+            400,
+            None,
+            "server not initialized",
+            Lost,
+            "TypeScript SDK after a restart (claude-code#17412)",
+        ),
+        row(400, None, "", Doubtful, "any other 400 (opencode#32809)"),
+        row(401, None, "session not found", Lost, "old rmcp servers (rust-sdk#559)"),
+        row(422, None, "expect initialize request", Lost, "rmcp servers after a restart"),
+        row(503, None, "session not found", Lost, "neotoma"),
+        // An answer with 200 may come from a tool that ran, and these codes have other meanings too: the words must be
+        // about sessions, and where the code is also a time-out's, say that there is none.
+        row(200, Some(-32600), "session", Lost, "agent-wiki; kimi-code#2380"),
+        row(
+            200,
+            Some(-32001),
+            "session not found",
+            Lost,
+            "the TypeScript SDK's code with 200, server not recorded",
+        ),
+        row(200, Some(-32015), "session", Lost, "matched by mcp-gateway, server not recorded"),
     ]
 };
 
@@ -95,7 +113,7 @@ impl Evidence<'_> {
         let text = self.text.to_lowercase();
         ROWS.iter()
             .find(|row| {
-                row.status.is_none_or(|status| status == self.status)
+                row.status == self.status
                     && row.code.is_none_or(|code| Some(code) == self.code)
                     && text.contains(row.wording)
             })
@@ -112,7 +130,7 @@ mod tests {
     fn each_row_decides_its_own_case() {
         for row in ROWS {
             let evidence = Evidence {
-                status: row.status.unwrap_or(200),
+                status: row.status,
                 code: row.code,
                 text: &format!("Bad Request: {} (id 1)", row.wording.to_uppercase()),
             };
@@ -136,6 +154,8 @@ mod tests {
             (403, None, "session not found"),
             (200, Some(-32602), "unknown tool: session"),
             (200, Some(-32600), "invalid request"),
+            (200, Some(-32001), "request timed out in session 7"),
+            (200, Some(-32015), "out of stock"),
             (200, None, "session not found"),
             (503, None, "overloaded"),
             (422, None, "unprocessable"),

@@ -24,7 +24,7 @@ fn shapes() -> Vec<SessionLoss> {
         SessionLoss::BadRequest400Opaque,
         SessionLoss::Ok200(-32600, "Session not found".into()),
         SessionLoss::Ok200(-32001, "Session not found".into()),
-        SessionLoss::Ok200(-32015, "unknown".into()),
+        SessionLoss::Ok200(-32015, "unknown session".into()),
         SessionLoss::Unauthorized401,
         SessionLoss::Unprocessable422,
         SessionLoss::Unavailable503,
