@@ -15,7 +15,7 @@ pub(crate) use dial::Dialing;
 use crate::catalog::keep_fresh;
 use crate::connection::Connection;
 use crate::error::{SharedError, chain};
-use crate::lifecycle::{Effect, Event, Generation, Lifecycle, Manner, StateKind};
+use crate::lifecycle::{Effect, Event, Generation, Lifecycle, Manner, Reason, StateKind};
 use crate::observe::{HubEvent, Status, Transition};
 use crate::settings::HttpKind;
 use crate::slot::{Published, Slot};
@@ -236,7 +236,7 @@ impl Driver {
         slot.shared.catalog.set_current(&slot.name, generation);
         let detached = connection.detached().clone();
         if let Link::Http(link) = connection.link()
-            && link.name() == "streamable_http"
+            && link.may_listen()
         {
             let listening =
                 listen(link.clone(), connection.inbox().clone(), connection.reporter().clone());
@@ -339,9 +339,14 @@ impl Driver {
             at: SystemTime::now(),
         };
         let error = self.last_failure.as_ref().map(|error| chain(error));
-        // One warning when a server goes down, not one per failed attempt.
-        let went_down = matches!(from, StateKind::Connected | StateKind::Connecting)
-            && matches!(to, StateKind::Reconnecting | StateKind::PermanentlyFailed);
+        // One warning when a server goes down and one when quick attempts end, not one per attempt. A session that is
+        // renewed and a restart that was asked for are nothing to warn of.
+        let routine = matches!(transition.reason, Reason::SessionLost | Reason::Requested);
+        let went_down = match to {
+            StateKind::Reconnecting => !routine,
+            StateKind::Disconnected | StateKind::PermanentlyFailed => true,
+            _ => false,
+        };
         let generation = transition.generation.map(Generation::get);
         if went_down {
             tracing::warn!(

@@ -186,7 +186,7 @@ impl Settings {
         self
     }
 
-    /// The child's working directory.
+    /// The child's working directory. Ignored by servers at a URL.
     #[must_use]
     pub fn cwd(mut self, directory: impl Into<PathBuf>) -> Self {
         if let Target::Stdio { cwd, .. } = &mut self.target {
@@ -195,7 +195,7 @@ impl Settings {
         self
     }
 
-    /// A header for every request to the server, through every reconnect. Never logged.
+    /// A header for every request to the server, through every reconnect. Never logged. Ignored by child processes.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         if let Target::Http { headers, .. } = &mut self.target {

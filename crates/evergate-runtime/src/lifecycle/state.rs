@@ -153,11 +153,6 @@ impl StateKind {
             Self::PermanentlyFailed => "permanently_failed",
         }
     }
-
-    /// Whether a call may hope for a connection without anybody's help.
-    pub fn may_recover(self) -> bool {
-        matches!(self, Self::Connecting | Self::Connected | Self::Reconnecting | Self::Disconnected)
-    }
 }
 
 impl std::fmt::Display for StateKind {

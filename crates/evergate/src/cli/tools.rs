@@ -85,5 +85,7 @@ fn why(server: &ServerHandle) -> String {
     let last_words = status.stderr_tail.last();
     let last_words =
         last_words.map_or_else(String::new, |line| format!("\n  its last words: {line}"));
-    format!("{} ({}): {error}{last_words}", status.state, status.reason)
+    let hint = status.reason.revival();
+    let hint = hint.map_or_else(String::new, |hint| format!("\n  hint: {hint}"));
+    format!("{} ({}): {error}{last_words}{hint}", status.state, status.reason)
 }

@@ -63,6 +63,9 @@ pub(crate) struct HttpContext {
     pub(crate) tasks: Tasks,
 }
 
+/// How much of a refusal that is no JSON-RPC is searched for words about sessions.
+const LOOKED_AT: usize = 64 * 1024;
+
 // === impl HttpLink ===
 
 impl HttpLink {
@@ -86,6 +89,11 @@ impl HttpLink {
             Profile::Streamable => "streamable_http",
             Profile::Plain => "plain_http",
         }
+    }
+
+    /// Whether the dialect has a listening stream.
+    pub(crate) fn may_listen(&self) -> bool {
+        self.profile == Profile::Streamable
     }
 
     /// Keeps the session id and revision the handshake settled, for every later request.
@@ -225,7 +233,7 @@ impl HttpLink {
         if !self.has_session() {
             return (SessionSign::Fine, error);
         }
-        let lossy = String::from_utf8_lossy(body);
+        let lossy = String::from_utf8_lossy(&body[..body.len().min(LOOKED_AT)]);
         let text = error.as_ref().map_or(lossy.as_ref(), |error| error.message.as_str());
         let code = error.as_ref().map(|error| error.code);
         (Evidence { status: status.as_u16(), code, text }.sign(), error)
