@@ -32,7 +32,7 @@ async fn measure(count: usize) {
     report("disabled servers", before);
 
     let before = resident();
-    let first = off.servers().next().expect("at least one");
+    let first = off.servers().into_iter().next().expect("at least one");
     let handles: Vec<ServerHandle> = (0..count).map(|_| first.clone()).collect();
     report("clones of a handle", before);
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use admission::Admitted;
@@ -23,13 +23,24 @@ use crate::connection::{CallTrack, Lease};
 use crate::error::{CallError, CallFailure, SharedError};
 use crate::lifecycle::{Generation, Loss};
 use crate::protocol::{self, RawJson, method};
-use crate::retry::{Decision, Outcome, Sent, decide};
+use crate::retry::{Decision, Outcome, Replay, Sent, decide};
 use crate::slot::Slot;
 use crate::transport::{Answer, SendFailure, Sign, TransportError};
 
 enum Request {
-    Tool { name: String, arguments: RawJson },
-    Other { method: Cow<'static, str>, params: Option<RawJson> },
+    Tool {
+        name: String,
+        arguments: RawJson,
+    },
+    /// A tool call whose params somebody else wrote.
+    RawTool {
+        name: String,
+        params: RawJson,
+    },
+    Other {
+        method: Cow<'static, str>,
+        params: Option<RawJson>,
+    },
 }
 
 /// A call under way.
@@ -39,6 +50,8 @@ struct Call {
     clock: CallClock,
     cancel: Option<CancellationToken>,
     track: Option<Arc<CallTrack>>,
+    /// In place of the server's setting.
+    replay: Option<Replay>,
     /// An earlier sending has an unknown outcome, and so the whole has, whatever becomes of the next.
     may_have_run: AtomicBool,
 }
@@ -80,7 +93,7 @@ impl Call {
         // What made us wait for another connection: should none come, this is what the caller must hear of.
         let mut first: Option<(SendFailure, Generation)> = None;
         loop {
-            let Admitted { lease, _permit } = match self.admit(after, &mut waited).await {
+            let Admitted { lease, _permit, _counted } = match self.admit(after, &mut waited).await {
                 Ok(admitted) => admitted,
                 Err(failure) => return Err(self.not_admitted(failure, first)),
             };
@@ -92,11 +105,12 @@ impl Call {
             if failure.outcome == Outcome::Unknown {
                 self.may_have_run.store(true, Ordering::Relaxed);
             }
+            let settings = &self.slot.settings;
             let decision = decide(Sent {
                 outcome: failure.outcome,
                 method: self.request.method(),
                 harmless: self.is_harmless(),
-                replay: self.slot.settings.replay_for(self.request.tool()),
+                replay: self.replay.unwrap_or_else(|| settings.replay_for(self.request.tool())),
                 resent,
                 renewed,
                 renewable,
@@ -207,25 +221,15 @@ impl Call {
         let message = self.message(watch.id())?;
         let sending = lease.send(message, &watch);
         tokio::pin!(sending);
-        loop {
-            let expires = self.clock.expires_at();
-            tokio::select! {
-                biased;
-                result = &mut sending => {
-                    return Ok(match result {
-                        Ok(answer) => Attempt::Answered(answer),
-                        Err(failure) => Attempt::Failed(failure),
-                    });
-                }
-                () = self.cancelled() => return Ok(Attempt::Cancelled { sent: watch.give_up() }),
-                () = sleep_until(expires) => {
-                    // Progress may have come since the timer was set.
-                    if self.clock.expires_at() <= Instant::now() {
-                        return Ok(Attempt::TimedOut { sent: watch.give_up() });
-                    }
-                }
-            }
-        }
+        Ok(tokio::select! {
+            biased;
+            result = &mut sending => match result {
+                Ok(answer) => Attempt::Answered(answer),
+                Err(failure) => Attempt::Failed(failure),
+            },
+            () = self.cancelled() => Attempt::Cancelled { sent: watch.give_up() },
+            () = self.clock.expired() => Attempt::TimedOut { sent: watch.give_up() },
+        })
     }
 
     /// Whether the connection that failed a request is given up within a moment.
@@ -247,15 +251,11 @@ impl Call {
             Request::Tool { name, arguments } => {
                 Ok(protocol::tool_call(id, name, arguments, wants_progress))
             }
+            Request::RawTool { params, .. } => {
+                raw_request(id, method::TOOLS_CALL, Some(params), wants_progress)
+            }
             Request::Other { method, params } => {
-                let params = params.as_ref().map(RawJson::as_bytes);
-                if wants_progress {
-                    let params = protocol::with_progress_token(params, id)
-                        .map_err(|_| CallFailure::InvalidParams)?;
-                    Ok(protocol::request(id, method, Some(&params)))
-                } else {
-                    Ok(protocol::request(id, method, params))
-                }
+                raw_request(id, method, params.as_ref(), wants_progress)
             }
         }
     }
@@ -340,19 +340,35 @@ impl Call {
     }
 }
 
+/// A request whose params are the caller's own, but for our progress token if one is wanted.
+fn raw_request(
+    id: u64,
+    method: &str,
+    params: Option<&RawJson>,
+    wants_progress: bool,
+) -> Result<Bytes, CallFailure> {
+    let params = params.map(RawJson::as_bytes);
+    if !wants_progress {
+        return Ok(protocol::request(id, method, params));
+    }
+    let params =
+        protocol::with_progress_token(params, id).map_err(|_| CallFailure::InvalidParams)?;
+    Ok(protocol::request(id, method, Some(&params)))
+}
+
 // === impl Request ===
 
 impl Request {
     fn method(&self) -> &str {
         match self {
-            Self::Tool { .. } => method::TOOLS_CALL,
+            Self::Tool { .. } | Self::RawTool { .. } => method::TOOLS_CALL,
             Self::Other { method, .. } => method,
         }
     }
 
     fn tool(&self) -> Option<&str> {
         match self {
-            Self::Tool { name, .. } => Some(name),
+            Self::Tool { name, .. } | Self::RawTool { name, .. } => Some(name),
             Self::Other { .. } => None,
         }
     }

@@ -5,6 +5,7 @@
 
 mod list;
 mod refresh;
+mod saved;
 mod store;
 
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use indexmap::IndexMap;
 use serde::Deserialize;
 
 pub(crate) use refresh::keep_fresh;
+pub use saved::InvalidCatalog;
 pub(crate) use store::CatalogStore;
 
 use crate::lifecycle::Generation;
@@ -32,8 +34,9 @@ pub struct Catalog {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServerCatalog {
-    /// The connection it was listed on.
-    pub generation: Generation,
+    /// The connection it was listed on; `None` if this process has not listed it yet: see
+    /// [`HubBuilder::restore`](crate::HubBuilder::restore).
+    pub generation: Option<Generation>,
     /// A digest of everything below: equal digests mean equal content.
     pub digest: String,
     /// Its tools.

@@ -1,9 +1,11 @@
 //! One live, handshaken peer: one generation of one slot.
 
+mod attribution;
 mod call_watch;
 mod handshake;
 mod inbox;
 mod reporter;
+mod stale_lists;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,10 +19,11 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 pub use call_watch::Progress;
-pub(crate) use call_watch::{CallTrack, CallWatch};
+pub(crate) use call_watch::{CallTrack, CallWatch, Pulse};
 pub(crate) use handshake::{Peer, shake};
-pub(crate) use inbox::{Garbage, Inbox, InboxContext, ListKind};
+pub(crate) use inbox::{Garbage, Inbox, InboxContext};
 pub(crate) use reporter::Reporter;
+pub(crate) use stale_lists::ListKind;
 
 use crate::error::SharedError;
 use crate::lifecycle::{Budget, Generation, Manner};
@@ -60,7 +63,7 @@ pub(crate) struct Lease {
     _held: TaskTrackerToken,
 }
 
-/// Tells the server about a request that its caller gave up on.
+/// Ends a sending, however it ends, and tells the server about a request that its caller gave up on.
 #[derive(Debug)]
 pub(crate) struct CancelOnDrop<'a> {
     connection: &'a Arc<Connection>,
@@ -254,6 +257,7 @@ impl std::ops::Deref for Lease {
 
 impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
+        self.watch.end();
         if !self.armed || !self.watch.give_up() {
             return;
         }

@@ -62,12 +62,15 @@ pub(crate) struct Driver {
     installs: u64,
     stale_events: u64,
     last_failure: Option<SharedError>,
+    /// It was retired, and its calls are done.
+    drained: bool,
 }
 
 enum Action {
     Commands,
     Input(Input),
     Tick,
+    Drained,
     Stop,
 }
 
@@ -95,19 +98,21 @@ impl Driver {
             installs: 0,
             stale_events: 0,
             last_failure: None,
+            drained: false,
         }
     }
 
-    /// Runs until the hub shuts down and everything this slot opened is closed, or until the hub is dropped.
+    /// Runs until the slot is retired or the hub shuts down, and everything this slot opened is closed, or until the
+    /// hub is dropped.
     pub(crate) async fn run(mut self) {
-        while !(self.slot.shared.closing.is_cancelled() && self.lifecycle.is_at_rest()) {
+        while !(self.slot.is_leaving() && self.lifecycle.is_at_rest()) {
             let action = self.next_action().await;
             match action {
                 Action::Commands => {
-                    let closing = self.slot.shared.closing.is_cancelled();
+                    let leaving = self.slot.is_leaving();
                     for event in self.slot.commands.take() {
-                        // A hub that shuts down opens nothing any more, whoever asks.
-                        if !closing || event == Event::Disable {
+                        // What is on its way out opens nothing any more, whoever asks.
+                        if !leaving || event == Event::Disable {
                             self.apply(event, None);
                         }
                     }
@@ -125,6 +130,10 @@ impl Driver {
                     self.dialed(generation, result);
                 }
                 Action::Tick => self.apply(Event::Tick, None),
+                Action::Drained => {
+                    self.drained = true;
+                    self.apply(Event::Disable, None);
+                }
                 Action::Stop => break,
             }
         }
@@ -150,6 +159,9 @@ impl Driver {
             () = self.slot.commands.changed() => Action::Commands,
             input = self.inputs.recv() => input.map_or(Action::Stop, |input| Action::Input(*input)),
             () = tick => Action::Tick,
+            () = self.slot.retirement.drained(self.slot.settings.max_timeout), if !self.drained => {
+                Action::Drained
+            }
             () = self.stop.cancelled() => Action::Stop,
         }
     }
@@ -226,14 +238,16 @@ impl Driver {
             Effect::Offer { .. } => {}
             Effect::Install { generation } => self.install(generation),
             Effect::Close { generation, manner } => self.close(generation, manner),
-            Effect::DropCatalog => self.slot.shared.catalog.remove(&self.slot.name),
+            Effect::DropCatalog => {
+                self.slot.shared.catalog.remove(&self.slot.name, self.slot.id);
+            }
         }
     }
 
     fn install(&mut self, generation: Generation) {
         let Some(connection) = self.connections.get(&generation).cloned() else { return };
         let slot = &self.slot;
-        slot.shared.catalog.set_current(&slot.name, generation);
+        slot.shared.catalog.set_current(&slot.name, slot.id, generation);
         let detached = connection.detached().clone();
         if let Link::Http(link) = connection.link()
             && link.may_listen()
@@ -244,7 +258,7 @@ impl Driver {
         }
         let refreshing = keep_fresh(
             connection.clone(),
-            slot.name.clone(),
+            (slot.name.clone(), slot.id),
             slot.settings.clone(),
             slot.shared.catalog.clone(),
             slot.garbage.clone(),
@@ -314,13 +328,17 @@ impl Driver {
             garbage: 0,
             last_garbage: None,
             held: 0,
+            in_flight: 0,
             in_doubt: lifecycle.is_in_doubt(),
             returning: lifecycle.is_returning(),
         };
         let status = Arc::new(self.slot.with_live_numbers(&status));
         self.slot.published.send_modify(|published| {
             *published = Published { status, connection, candidate };
-            if let Some(transition) = transition {
+            if let Some(transition) = transition
+                // The name may be another's by now.
+                && !self.slot.retirement.has_begun()
+            {
                 // Nobody listening is fine.
                 let _ = self.slot.shared.events.send(HubEvent::Transition(transition));
             }

@@ -51,6 +51,9 @@ pub enum CallFailure {
     /// The server is switched off.
     #[error("the server is disabled")]
     Disabled,
+    /// The server was removed, or replaced by another of the same name, which may take the call.
+    #[error("the server was removed or replaced")]
+    Removed,
     /// The server is parked until somebody changes something.
     #[error("the server has failed permanently ({reason})")]
     PermanentlyFailed {

@@ -1,4 +1,5 @@
-//! What the embedder does for servers: sampling, elicitation, roots. What it does not do is not declared.
+//! What the embedder does for servers: sampling, elicitation, roots. What it does not do is not declared, unless it
+//! says itself what to declare.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -25,12 +26,32 @@ pub struct ServerRequest {
     pub method: String,
     /// The params as sent.
     pub params: Option<RawJson>,
+    /// How it was found out whom it is for.
+    pub attribution: Attribution,
+}
+
+/// How it was found out which caller a server means with a request of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Attribution {
+    /// It came on a call's own stream, so it is about that call, and that call's handlers get it.
+    Call,
+    /// It came on a stream that all calls share, and all calls in flight that have handlers are of one caller: the
+    /// newest call's get it.
+    OnlyCaller,
+    /// Calls with different handlers are in flight, and the server did not say which of them it asks about. The hub's
+    /// own handlers get it; to ask one caller what concerns another would be worse than to refuse.
+    Ambiguous,
+    /// No call with handlers of its own can be meant. The hub's own handlers get it.
+    Nobody,
 }
 
 /// The embedder's side of server-to-client requests. Cheap to clone.
 #[derive(Clone)]
 pub struct Handlers {
     by_method: HashMap<&'static str, Handler>,
+    any: Option<Handler>,
+    declared: Option<Value>,
     client_info: Value,
 }
 
@@ -41,6 +62,8 @@ impl Handlers {
     pub fn new() -> Self {
         Self {
             by_method: HashMap::new(),
+            any: None,
+            declared: None,
             client_info: json!({ "name": "evergate", "version": env!("CARGO_PKG_VERSION") }),
         }
     }
@@ -81,6 +104,24 @@ impl Handlers {
         self.on(method::ROOTS_LIST, handler)
     }
 
+    /// Answers every request that has no handler of its own, except pings. Declares nothing: see [`Self::declare`].
+    #[must_use]
+    pub fn on_any<F, R>(mut self, handler: F) -> Self
+    where
+        F: Fn(ServerRequest) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<RawJson, RpcError>> + Send + 'static,
+    {
+        self.any = Some(Arc::new(move |request| Box::pin(handler(request))));
+        self
+    }
+
+    /// The capabilities object that servers see in the handshake, instead of the one that follows from the handlers.
+    /// Only the hub's own handlers take part in a handshake, those of a call do not.
+    #[must_use]
+    pub fn declare(self, capabilities: Value) -> Self {
+        Self { declared: Some(capabilities), ..self }
+    }
+
     fn on<F, R>(mut self, method: &'static str, handler: F) -> Self
     where
         F: Fn(ServerRequest) -> R + Send + Sync + 'static,
@@ -91,17 +132,24 @@ impl Handlers {
     }
 
     pub(crate) async fn handle(&self, request: ServerRequest) -> Result<RawJson, RpcError> {
-        match self.by_method.get(request.method.as_str()) {
+        match self.by_method.get(request.method.as_str()).or(self.any.as_ref()) {
             Some(handler) => handler(request).await,
             None => Err(RpcError::with(code::METHOD_NOT_FOUND, "this client does not offer that")),
         }
     }
 
+    /// Whether servers were told that there are roots.
     pub(crate) fn has_roots(&self) -> bool {
-        self.by_method.contains_key(method::ROOTS_LIST)
+        match &self.declared {
+            Some(declared) => declared.get("roots").is_some(),
+            None => self.by_method.contains_key(method::ROOTS_LIST),
+        }
     }
 
     pub(crate) fn capabilities(&self) -> Value {
+        if let Some(declared) = &self.declared {
+            return declared.clone();
+        }
         let mut declared = serde_json::Map::new();
         if self.by_method.contains_key(method::SAMPLING) {
             declared.insert("sampling".into(), json!({}));

@@ -49,10 +49,10 @@ mod tasks;
 mod transport;
 
 pub use call::CallBuilder;
-pub use catalog::{Catalog, Item, ServerCatalog};
+pub use catalog::{Catalog, InvalidCatalog, Item, ServerCatalog};
 pub use connection::Progress;
 pub use error::{CallError, CallFailure, SharedError, UnknownServer};
-pub use handlers::{Handlers, ServerRequest};
+pub use handlers::{Attribution, Handlers, ServerRequest};
 pub use hub::{Hub, HubBuilder, NotReady, ShutdownReport};
 pub use lifecycle::{Generation, OnExhausted, Reason, Restart, StateKind};
 pub use observe::{HubEvent, Notification, Status, Transition};
@@ -62,8 +62,11 @@ pub use server::{ServerHandle, StatusWatch, SubscribeError};
 pub use settings::{HttpKind, InvalidSettings, Problem, Profile, Settings};
 pub use transport::{DialedStream, Dialer, MemoryConnector};
 
-/// The decoders of what servers send, for fuzzing and for those who need only them.
+/// Messages and the decoders of what servers send, for fuzzing and for those who need only them.
 pub mod wire {
+    pub use crate::protocol::{
+        Malformed, Message, error_response, notification, parse, request, result_response,
+    };
     pub use crate::transport::{
         Ends, EventDecoder, EventTooLarge, Line, LineSplitter, ServerEvent,
     };

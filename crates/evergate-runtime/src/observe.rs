@@ -55,6 +55,8 @@ pub struct Status {
     pub stale_events: u64,
     /// Calls that wait for a connection.
     pub held: usize,
+    /// Calls that are with the server.
+    pub in_flight: usize,
     /// When a call could have a probe made, at the earliest.
     #[serde(skip)]
     pub(crate) earliest_attempt_at: Option<Instant>,

@@ -6,11 +6,11 @@ mod request;
 mod version;
 
 pub use message::RpcError;
-pub(crate) use message::{Malformed, Message, answered_id, parse};
+pub(crate) use message::answered_id;
+pub use message::{Malformed, Message, parse};
 pub use raw_json::RawJson;
-pub(crate) use request::{
-    error_response, notification, request, result_response, tool_call, with_progress_token,
-};
+pub use request::{error_response, notification, request, result_response};
+pub(crate) use request::{tool_call, with_progress_token};
 pub use version::ProtocolVersion;
 
 /// Method names, so that none is spelt twice.
@@ -34,4 +34,6 @@ pub(crate) mod method {
 /// JSON-RPC error codes we send ourselves.
 pub(crate) mod code {
     pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
+    /// The request makes no sense any more: of the codes JSON-RPC defines this comes nearest.
+    pub(crate) const CALL_ENDED: i64 = -32600;
 }

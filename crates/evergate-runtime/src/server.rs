@@ -1,4 +1,4 @@
-//! The handle an embedder keeps: cheap to clone, valid for as long as the hub is.
+//! The handle an embedder keeps: cheap to clone, valid for as long as its server is.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -64,7 +64,15 @@ impl ServerHandle {
         CallBuilder::tool(self.slot.clone(), name.into(), arguments.into())
     }
 
-    /// Sends any request.
+    /// Calls the tool `name` with params somebody else wrote: `_meta`, `task` and fields unknown here reach the server
+    /// byte for byte. What `params` calls `name` must be the same; only replay rules and annotations go by ours. With
+    /// [`CallBuilder::on_progress`] the progress token in `_meta` is replaced by one of ours, and nothing else.
+    pub fn call_tool_with(&self, name: impl Into<String>, params: RawJson) -> CallBuilder {
+        CallBuilder::raw_tool(self.slot.clone(), name.into(), params)
+    }
+
+    /// Sends any request. A `tools/call` sent this way is not known as a call of its tool: see
+    /// [`Self::call_tool_with`].
     pub fn request(
         &self,
         method: impl Into<Cow<'static, str>>,

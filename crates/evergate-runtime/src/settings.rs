@@ -4,6 +4,7 @@
 //! every problem at once.
 
 mod check;
+mod header_source;
 #[cfg(test)]
 mod tests;
 
@@ -11,8 +12,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub(crate) use check::{Checked, Endpoint, LONGEST};
+pub(crate) use check::{Checked, Endpoint, LONGEST, is_reserved};
 pub use check::{InvalidSettings, Problem};
+pub(crate) use header_source::HeaderSource;
 
 use crate::lifecycle::{OnExhausted, Restart};
 use crate::retry::Replay;
@@ -82,6 +84,7 @@ pub(crate) enum Target {
     Http {
         url: String,
         headers: Vec<(String, String)>,
+        source: Option<HeaderSource>,
         kind: HttpKind,
     },
     Memory(MemoryConnector),
@@ -121,7 +124,8 @@ impl Settings {
 
     /// A server at a URL. How it speaks is found out; see [`Settings::http_kind`].
     pub fn http(url: impl Into<String>) -> Self {
-        Self::new(Target::Http { url: url.into(), headers: Vec::new(), kind: HttpKind::Auto })
+        let (headers, source, kind) = (Vec::new(), None, HttpKind::Auto);
+        Self::new(Target::Http { url: url.into(), headers, source, kind })
     }
 
     /// A server in this process, reached over an in-memory byte stream: for tests and embedded servers.
@@ -200,6 +204,20 @@ impl Settings {
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         if let Target::Http { headers, .. } = &mut self.target {
             headers.push((name.into(), value.into()));
+        }
+        self
+    }
+
+    /// Asked for headers before every request to the server, on top of those of [`Settings::header`] and in place of
+    /// those of the same name: for tokens that expire. Must not block. Never logged. What a header cannot carry, and
+    /// what belongs to the protocol, is left out. Ignored by child processes.
+    #[must_use]
+    pub fn header_source(
+        mut self,
+        source: impl Fn() -> Vec<(String, String)> + Send + Sync + 'static,
+    ) -> Self {
+        if let Target::Http { source: asked, .. } = &mut self.target {
+            *asked = Some(HeaderSource::new(source));
         }
         self
     }

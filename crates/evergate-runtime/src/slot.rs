@@ -1,29 +1,34 @@
 //! One configured server: what handles, calls and the driver share about it.
 
 mod commands;
+mod retirement;
 mod side_state;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::SystemTime;
 
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use commands::{Commands, Underway};
-pub(crate) use side_state::SideState;
+use retirement::Retirement;
+use side_state::SideState;
 
 use crate::catalog::CatalogStore;
 use crate::connection::{Connection, Garbage};
-use crate::driver::Input;
+use crate::driver::{INPUTS, Input};
+use crate::lifecycle::{Reason, StateKind};
 use crate::observe::{HubEvent, Notification, Status};
 use crate::settings::Checked;
 use crate::tasks::Tasks;
 use crate::transport::StderrTail;
 
-/// Never leaves the hub's table, whatever its state.
+/// In the hub's table, whatever its state, until somebody removes or replaces it.
 #[derive(Debug)]
 pub(crate) struct Slot {
+    pub(crate) id: SlotId,
     pub(crate) name: Arc<str>,
     pub(crate) settings: Arc<Checked>,
     pub(crate) inputs: mpsc::Sender<Box<Input>>,
@@ -34,8 +39,14 @@ pub(crate) struct Slot {
     pub(crate) garbage: Arc<Garbage>,
     pub(crate) permits: Arc<Semaphore>,
     pub(crate) held: AtomicUsize,
+    pub(crate) in_flight: AtomicUsize,
+    pub(crate) retirement: Retirement,
     pub(crate) shared: Arc<Shared>,
 }
+
+/// Tells slots apart that have, or had, the same name; their generations may be equal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SlotId(u64);
 
 /// What all slots of a hub share.
 #[derive(Debug)]
@@ -48,6 +59,8 @@ pub(crate) struct Shared {
     pub(crate) calls: TaskTracker,
     /// No new calls.
     pub(crate) closing: CancellationToken,
+    /// Slots made so far.
+    pub(crate) slots: AtomicU64,
 }
 
 /// What the driver says of its slot, all at once: whoever sees the state sees the connection that goes with it.
@@ -62,6 +75,38 @@ pub(crate) struct Published {
 // === impl Slot ===
 
 impl Slot {
+    pub(crate) fn new(
+        name: Arc<str>,
+        settings: Checked,
+        shared: Arc<Shared>,
+    ) -> (Arc<Self>, mpsc::Receiver<Box<Input>>) {
+        let (inputs, receiver) = mpsc::channel(INPUTS);
+        let status = Status::before_start(name.clone(), settings.enabled);
+        let published = Published { status: Arc::new(status), connection: None, candidate: None };
+        let slot = Self {
+            id: SlotId(shared.slots.fetch_add(1, Ordering::Relaxed)),
+            name,
+            inputs,
+            commands: Commands::default(),
+            published: watch::Sender::new(published),
+            side_state: SideState::default(),
+            stderr: StderrTail::default(),
+            garbage: Arc::default(),
+            permits: Arc::new(Semaphore::new(settings.max_in_flight)),
+            held: AtomicUsize::new(0),
+            in_flight: AtomicUsize::new(0),
+            retirement: Retirement::default(),
+            settings: Arc::new(settings),
+            shared,
+        };
+        (Arc::new(slot), receiver)
+    }
+
+    /// Nothing may be opened any more.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.shared.closing.is_cancelled() || self.retirement.has_begun()
+    }
+
     /// The published status with the numbers that change without a transition.
     pub(crate) fn status(&self) -> Status {
         let published = self.published.borrow().status.clone();
@@ -71,10 +116,47 @@ impl Slot {
     pub(crate) fn with_live_numbers(&self, status: &Status) -> Status {
         Status {
             held: self.held.load(Ordering::Relaxed),
+            in_flight: self.in_flight.load(Ordering::Relaxed),
             stderr_tail: self.stderr.lines(),
             garbage: self.garbage.count(),
             last_garbage: self.garbage.newest(),
             ..status.clone()
+        }
+    }
+}
+
+// === impl Status ===
+
+impl Status {
+    /// A server that is to be started counts as connecting from the first moment, so that a call made right after
+    /// it was configured waits instead of failing.
+    fn before_start(server: Arc<str>, enabled: bool) -> Self {
+        Self {
+            server,
+            state: if enabled { StateKind::Connecting } else { StateKind::Disabled },
+            reason: Reason::Configured,
+            since: SystemTime::now(),
+            generation: None,
+            degraded: false,
+            attempts: 0,
+            next_retry_at: None,
+            earliest_attempt_at: None,
+            last_error: None,
+            last_failure: None,
+            reconnects: 0,
+            discovery_failures: 0,
+            rpc_failures: 0,
+            transport: None,
+            protocol: None,
+            pid: None,
+            stderr_tail: Vec::new(),
+            garbage: 0,
+            last_garbage: None,
+            stale_events: 0,
+            held: 0,
+            in_flight: 0,
+            in_doubt: false,
+            returning: false,
         }
     }
 }

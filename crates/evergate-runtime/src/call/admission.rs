@@ -14,13 +14,14 @@ use crate::lifecycle::{Generation, StateKind};
 use crate::slot::{Published, Underway};
 
 /// The right to send one request on one connection.
-pub(super) struct Admitted {
+pub(super) struct Admitted<'a> {
     pub(super) lease: Lease,
     pub(super) _permit: OwnedSemaphorePermit,
+    pub(super) _counted: Counted<'a>,
 }
 
-/// Counts a waiting call for as long as it waits.
-struct Held<'a>(&'a AtomicUsize);
+/// Counts a call for as long as it waits, or is with the server.
+pub(super) struct Counted<'a>(&'a AtomicUsize);
 
 /// What the published state means for a call.
 enum View {
@@ -37,7 +38,7 @@ impl Call {
         &self,
         after: Option<Generation>,
         waited: &mut Duration,
-    ) -> Result<Admitted, CallFailure> {
+    ) -> Result<Admitted<'_>, CallFailure> {
         let started = Instant::now();
         let until =
             (started + self.clock.hold.saturating_sub(*waited)).min(self.clock.expires_at());
@@ -50,10 +51,13 @@ impl Call {
         &self,
         after: Option<Generation>,
         until: Instant,
-    ) -> Result<Admitted, CallFailure> {
+    ) -> Result<Admitted<'_>, CallFailure> {
         let slot = &self.slot;
         if slot.shared.closing.is_cancelled() {
             return Err(CallFailure::ShuttingDown);
+        }
+        if slot.retirement.has_begun() {
+            return Err(CallFailure::Removed);
         }
         // The usual case: connected, and not too busy.
         let now = view(
@@ -66,12 +70,15 @@ impl Call {
         if let View::Ready(connection) = now
             && let Ok(permit) = slot.permits.clone().try_acquire_owned()
         {
-            return Ok(Admitted { lease: connection.lease(), _permit: permit });
+            return Ok(self.admitted(&connection, permit));
         }
-        let _held = Held::new(&slot.held, slot.settings.max_held)?;
+        let _held = Counted::within(&slot.held, slot.settings.max_held)?;
         let mut permit: Option<OwnedSemaphorePermit> = None;
         let mut published = slot.published.subscribe();
         loop {
+            if slot.retirement.has_begun() {
+                return Err(CallFailure::Removed);
+            }
             let now = view(
                 &published.borrow_and_update(),
                 slot.commands.underway(),
@@ -83,7 +90,7 @@ impl Call {
                 View::Hopeless(failure) => return Err(failure),
                 View::Ready(connection) => {
                     if let Some(permit) = permit.take() {
-                        return Ok(Admitted { lease: connection.lease(), _permit: permit });
+                        return Ok(self.admitted(&connection, permit));
                     }
                 }
                 View::Wait => {
@@ -105,12 +112,18 @@ impl Call {
                 }
                 () = self.cancelled() => return Err(CallFailure::Cancelled),
                 () = slot.shared.closing.cancelled() => return Err(CallFailure::ShuttingDown),
+                () = slot.retirement.begun() => return Err(CallFailure::Removed),
                 () = sleep_until(until) => {
                     let now = published.borrow().clone();
                     return Err(not_connected(&now, self.clock.started.elapsed()));
                 }
             }
         }
+    }
+
+    fn admitted(&self, connection: &Arc<Connection>, permit: OwnedSemaphorePermit) -> Admitted<'_> {
+        let counted = Counted::new(&self.slot.in_flight);
+        Admitted { lease: connection.lease(), _permit: permit, _counted: counted }
     }
 }
 
@@ -164,19 +177,24 @@ fn not_connected(published: &Published, waited: Duration) -> CallFailure {
     }
 }
 
-// === impl Held ===
+// === impl Counted ===
 
-impl<'a> Held<'a> {
-    fn new(held: &'a AtomicUsize, limit: usize) -> Result<Self, CallFailure> {
-        let counted = Self(held);
-        if held.fetch_add(1, Ordering::Relaxed) >= limit {
+impl<'a> Counted<'a> {
+    fn new(calls: &'a AtomicUsize) -> Self {
+        calls.fetch_add(1, Ordering::Relaxed);
+        Self(calls)
+    }
+
+    fn within(calls: &'a AtomicUsize, limit: usize) -> Result<Self, CallFailure> {
+        let counted = Self(calls);
+        if calls.fetch_add(1, Ordering::Relaxed) >= limit {
             return Err(CallFailure::TooManyHeld { limit });
         }
         Ok(counted)
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for Counted<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use http::HeaderMap;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -14,9 +15,11 @@ use super::clock::CallClock;
 use super::{Call, Request};
 use crate::connection::{CallTrack, Progress};
 use crate::error::CallError;
+use crate::handlers::Handlers;
 use crate::observe::Notification;
 use crate::protocol::RawJson;
-use crate::settings::LONGEST;
+use crate::retry::Replay;
+use crate::settings::{LONGEST, is_reserved};
 use crate::slot::Slot;
 
 /// A call to one server, sent when awaited.
@@ -25,11 +28,13 @@ pub struct CallBuilder {
     slot: Arc<Slot>,
     request: Request,
     timeout: Option<Duration>,
+    max_timeout: Option<Duration>,
+    replay: Option<Replay>,
     deadline: Option<Duration>,
     hold: Option<Duration>,
     cancel: Option<CancellationToken>,
-    on_progress: Option<Box<dyn Fn(Progress) + Send + Sync>>,
-    on_notification: Option<Box<dyn Fn(Notification) + Send + Sync>>,
+    /// Only if there is anything to follow.
+    track: Option<Box<CallTrack>>,
 }
 
 // === impl CallBuilder ===
@@ -37,6 +42,10 @@ pub struct CallBuilder {
 impl CallBuilder {
     pub(crate) fn tool(slot: Arc<Slot>, name: String, arguments: RawJson) -> Self {
         Self::new(slot, Request::Tool { name, arguments })
+    }
+
+    pub(crate) fn raw_tool(slot: Arc<Slot>, name: String, params: RawJson) -> Self {
+        Self::new(slot, Request::RawTool { name, params })
     }
 
     pub(crate) fn other(
@@ -52,17 +61,30 @@ impl CallBuilder {
             slot,
             request,
             timeout: None,
+            max_timeout: None,
+            replay: None,
             deadline: None,
             hold: None,
             cancel: None,
-            on_progress: None,
-            on_notification: None,
+            track: None,
         }
     }
 
     /// How long it may take in all; progress starts it over, up to the server's `max_timeout`.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
+        self
+    }
+
+    /// How long it may take in all however much progress it reports, in place of the server's setting.
+    pub fn max_timeout(mut self, timeout: Duration) -> Self {
+        self.max_timeout = Some(timeout);
+        self
+    }
+
+    /// Whether it may be sent again should its outcome be unknown, in place of the server's setting.
+    pub fn replay(mut self, replay: Replay) -> Self {
+        self.replay = Some(replay);
         self
     }
 
@@ -87,37 +109,80 @@ impl CallBuilder {
 
     /// Asks the server for progress and passes it on. Must not block.
     pub fn on_progress(mut self, sink: impl Fn(Progress) + Send + Sync + 'static) -> Self {
-        self.on_progress = Some(Box::new(sink));
+        self.track().on_progress = Some(Box::new(sink));
         self
     }
 
     /// Takes the notifications that arrive on the call's own stream, which otherwise go to
     /// [`Hub::notifications`](crate::Hub::notifications). Must not block.
     pub fn on_notification(mut self, sink: impl Fn(Notification) + Send + Sync + 'static) -> Self {
-        self.on_notification = Some(Box::new(sink));
+        self.track().on_notification = Some(Box::new(sink));
         self
+    }
+
+    /// Answers what the server asks because of this call; see [`Attribution`](crate::Attribution). Calls of one caller
+    /// should share one `Arc`: where the server does not say which call it asks about, that tells the callers apart.
+    ///
+    /// While such a request is being handled the call's timeout does not run, only `max_timeout` or the deadline does;
+    /// it starts over when the answer is given. When the call ends before that, the handler's future is dropped.
+    pub fn handlers(mut self, handlers: Arc<Handlers>) -> Self {
+        self.track().handlers = Some(handlers);
+        self
+    }
+
+    /// Who makes this call, where several share a server and each call has handlers of its own: what the server asks
+    /// without saying because of which call is asked only if all calls under way are of the same caller.
+    pub fn caller(mut self, number: u64) -> Self {
+        self.track().caller = Some(number);
+        self
+    }
+
+    /// Headers for this call's own request, in place of the server's of the same name. Never logged. Those that belong
+    /// to the protocol are left out. Means nothing to child processes.
+    pub fn headers(mut self, mut headers: HeaderMap) -> Self {
+        let reserved: Vec<_> = headers.keys().filter(|name| is_reserved(name)).cloned().collect();
+        for name in reserved {
+            headers.remove(name);
+        }
+        headers.values_mut().for_each(|value| value.set_sensitive(true));
+        self.track().headers = Some(headers);
+        self
+    }
+
+    fn track(&mut self) -> &mut CallTrack {
+        self.track.get_or_insert_default()
     }
 
     async fn run(self) -> Result<RawJson, CallError> {
         let slot = self.slot;
-        let _counted = slot.shared.calls.token();
+        let _counted = (slot.shared.calls.token(), slot.retirement.count_call());
         let settings = slot.settings.clone();
-        let track = (self.on_progress.is_some() || self.on_notification.is_some())
-            .then(|| Arc::new(CallTrack::new(self.on_progress, self.on_notification)));
+        let track = self.track.map(|track| Arc::new(*track));
         let deadline = self.deadline.map(|deadline| deadline.min(LONGEST));
         let timeout = self.timeout.or(deadline).unwrap_or(settings.timeout);
         let timeout = timeout.min(deadline.unwrap_or(LONGEST));
         let clock = CallClock {
             started: Instant::now(),
             timeout,
-            max_timeout: deadline.unwrap_or(settings.max_timeout.max(timeout)),
+            max_timeout: deadline.unwrap_or_else(|| {
+                self.max_timeout.unwrap_or(settings.max_timeout).min(LONGEST).max(timeout)
+            }),
             hold: self.hold.or(deadline).unwrap_or(settings.hold).min(timeout),
             track: track.clone(),
         };
         let may_have_run = AtomicBool::new(false);
-        Call { slot, request: self.request, clock, cancel: self.cancel, track, may_have_run }
-            .run()
-            .await
+        let replay = self.replay;
+        Call {
+            slot,
+            request: self.request,
+            clock,
+            cancel: self.cancel,
+            track,
+            replay,
+            may_have_run,
+        }
+        .run()
+        .await
     }
 }
 

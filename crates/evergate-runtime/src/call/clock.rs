@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
-use crate::connection::CallTrack;
+use crate::connection::{CallTrack, Pulse};
 
 /// The time limits of one call.
 #[derive(Debug)]
 pub(super) struct CallClock {
     pub(super) started: Instant,
-    /// In all; progress starts it over …
+    /// In all; progress and answers to the server start it over …
     pub(super) timeout: Duration,
     /// … up to here.
     pub(super) max_timeout: Duration,
@@ -24,8 +24,35 @@ pub(super) struct CallClock {
 
 impl CallClock {
     pub(super) fn expires_at(&self) -> Instant {
-        let progress = self.track.as_ref().and_then(|track| track.last_progress_at());
-        let from = progress.unwrap_or(self.started);
-        (from + self.timeout).min(self.started + self.max_timeout)
+        let last = self.started + self.max_timeout;
+        let from = match self.track.as_ref().map_or(Pulse::Silent, |track| track.pulse()) {
+            // The server waits for us, perhaps for a human being: it is not to blame for the time that takes.
+            Pulse::Asking => return last,
+            Pulse::At(sign_of_life) => sign_of_life,
+            Pulse::Silent => self.started,
+        };
+        (from + self.timeout).min(last)
+    }
+
+    /// Resolves when the time is up, wherever it has moved to meanwhile.
+    pub(super) async fn expired(&self) {
+        loop {
+            let expires = self.expires_at();
+            if expires <= Instant::now() {
+                return;
+            }
+            tokio::select! {
+                () = sleep_until(expires) => {}
+                // An answer moves it to an earlier time than the one waited for.
+                () = self.is_told() => {}
+            }
+        }
+    }
+
+    async fn is_told(&self) {
+        match &self.track {
+            Some(track) => track.is_told().await,
+            None => std::future::pending().await,
+        }
     }
 }

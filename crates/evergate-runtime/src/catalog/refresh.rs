@@ -12,6 +12,7 @@ use crate::connection::{Connection, Garbage, ListKind};
 use crate::error::SharedError;
 use crate::lifecycle::Budget;
 use crate::settings::Checked;
+use crate::slot::SlotId;
 
 /// Servers announce changes in bursts; this long a pause makes one listing of them.
 const COALESCE: Duration = Duration::from_millis(50);
@@ -23,13 +24,13 @@ const LONGEST_RETRY: Duration = Duration::from_secs(300);
 /// Lists at once, then whenever something is announced, asked for or due. Runs until it is dropped.
 pub(crate) async fn keep_fresh(
     connection: Arc<Connection>,
-    server: Arc<str>,
+    (server, slot): (Arc<str>, SlotId),
     settings: Arc<Checked>,
     store: CatalogStore,
     garbage: Arc<Garbage>,
 ) {
     let stale = connection.inbox().stale_lists().clone();
-    let mut lists = Lists::new(store.snapshot().server(&server));
+    let mut lists = Lists::new(store.last_good(&server, slot).as_ref());
     let mut after_refusal = RETRY;
     stale.mark_all();
     loop {
@@ -55,7 +56,7 @@ pub(crate) async fn keep_fresh(
                     after_refusal = RETRY;
                 }
                 connection.reporter().health(Budget::Discovery, None).await;
-                store.publish(&server, lists.entry(&connection));
+                store.publish(&server, slot, lists.entry(&connection));
             }
             Err(failure) => {
                 for kind in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
@@ -162,7 +163,7 @@ impl Lists {
     fn entry(&self, connection: &Connection) -> ServerCatalog {
         let peer = connection.peer();
         ServerCatalog::new(
-            connection.generation(),
+            Some(connection.generation()),
             [&self.tools, &self.prompts, &self.resources, &self.templates].map(Clone::clone),
             peer.capabilities.clone(),
             peer.server_info.clone(),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{broadcast, watch};
@@ -11,21 +11,33 @@ use super::{Catalog, Item, ServerCatalog};
 use crate::lifecycle::Generation;
 use crate::observe::HubEvent;
 use crate::protocol::RawJson;
+use crate::slot::SlotId;
 
 /// The catalog of a hub. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct CatalogStore {
     catalog: watch::Sender<Arc<Catalog>>,
-    /// Which generation may publish for each server; decided under the same lock as the publication.
-    current: Arc<Mutex<HashMap<Arc<str>, Generation>>>,
+    /// Who may publish for each server; decided under the same lock as the publication.
+    owners: Arc<Mutex<Owners>>,
     events: broadcast::Sender<HubEvent>,
+}
+
+type Owners = HashMap<Arc<str>, Owner>;
+
+/// Who speaks for a name: one slot, and of that one connection.
+#[derive(Debug)]
+struct Owner {
+    slot: SlotId,
+    generation: Option<Generation>,
+    /// What is on offer is this slot's own, not that of one it replaced.
+    has_published: bool,
 }
 
 // === impl CatalogStore ===
 
 impl CatalogStore {
     pub(crate) fn new(events: broadcast::Sender<HubEvent>) -> Self {
-        Self { catalog: watch::Sender::default(), current: Arc::default(), events }
+        Self { catalog: watch::Sender::default(), owners: Arc::default(), events }
     }
 
     pub(crate) fn snapshot(&self) -> Arc<Catalog> {
@@ -36,17 +48,65 @@ impl CatalogStore {
         self.catalog.subscribe()
     }
 
+    /// From now on only this slot may say what the server of that name offers. What is on offer stays for now.
+    pub(crate) fn own(&self, server: &Arc<str>, slot: SlotId) {
+        let owner = Owner { slot, generation: None, has_published: false };
+        self.owners().insert(server.clone(), owner);
+    }
+
+    /// Nobody may any more, and nothing is on offer.
+    pub(crate) fn disown(&self, server: &str, slot: SlotId) {
+        let mut owners = self.owners();
+        if owners.get(server).is_some_and(|owner| owner.slot == slot)
+            && let Some((server, _)) = owners.remove_entry(server)
+        {
+            self.withdraw(&server);
+        }
+    }
+
     /// From now on listings of this generation count, and of no other.
-    pub(crate) fn set_current(&self, server: &Arc<str>, generation: Generation) {
-        self.current().insert(server.clone(), generation);
+    pub(crate) fn set_current(&self, server: &str, slot: SlotId, generation: Generation) {
+        if let Some(owner) = owner(&mut self.owners(), server, slot) {
+            owner.generation = Some(generation);
+        }
+    }
+
+    /// What this slot published last, and is still on offer.
+    pub(crate) fn last_good(&self, server: &str, slot: SlotId) -> Option<Arc<ServerCatalog>> {
+        let mut owners = self.owners();
+        owner(&mut owners, server, slot).filter(|owner| owner.has_published)?;
+        self.catalog.borrow().server(server).cloned()
     }
 
     /// Publishes a listing, unless its connection is no longer the one that counts.
-    pub(crate) fn publish(&self, server: &Arc<str>, entry: ServerCatalog) {
-        let current = self.current();
-        if current.get(server) != Some(&entry.generation) {
+    pub(crate) fn publish(&self, server: &Arc<str>, slot: SlotId, entry: ServerCatalog) {
+        let mut owners = self.owners();
+        let Some(owner) = owner(&mut owners, server, slot) else { return };
+        if owner.generation.is_none() || owner.generation != entry.generation {
             return;
         }
+        owner.has_published = true;
+        self.put(server, entry);
+    }
+
+    /// Publishes what an earlier process listed.
+    pub(crate) fn restore(&self, server: &Arc<str>, slot: SlotId, mut entry: ServerCatalog) {
+        let mut owners = self.owners();
+        let Some(owner) = owner(&mut owners, server, slot) else { return };
+        owner.has_published = true;
+        entry.generation = None;
+        self.put(server, entry);
+    }
+
+    /// Nothing of this server is on offer any more, until it is listed again.
+    pub(crate) fn remove(&self, server: &Arc<str>, slot: SlotId) {
+        let mut owners = self.owners();
+        let Some(owner) = owner(&mut owners, server, slot) else { return };
+        *owner = Owner { slot, generation: None, has_published: false };
+        self.withdraw(server);
+    }
+
+    fn put(&self, server: &Arc<str>, entry: ServerCatalog) {
         self.change(server, |catalog| {
             let same = catalog.server(server).is_some_and(|old| old.digest == entry.digest);
             catalog.servers.insert(server.clone(), Arc::new(entry));
@@ -54,10 +114,7 @@ impl CatalogStore {
         });
     }
 
-    /// Nothing of this server is on offer any more.
-    pub(crate) fn remove(&self, server: &Arc<str>) {
-        let mut current = self.current();
-        current.remove(server);
+    fn withdraw(&self, server: &Arc<str>) {
         self.change(server, |catalog| catalog.servers.shift_remove(server).is_some());
     }
 
@@ -78,16 +135,21 @@ impl CatalogStore {
         });
     }
 
-    fn current(&self) -> std::sync::MutexGuard<'_, HashMap<Arc<str>, Generation>> {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    fn owners(&self) -> MutexGuard<'_, Owners> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The entry of a name, if this slot owns it.
+fn owner<'a>(owners: &'a mut Owners, server: &str, slot: SlotId) -> Option<&'a mut Owner> {
+    owners.get_mut(server).filter(|owner| owner.slot == slot)
 }
 
 // === impl ServerCatalog ===
 
 impl ServerCatalog {
     pub(super) fn new(
-        generation: Generation,
+        generation: Option<Generation>,
         lists: [Vec<Item>; 4],
         capabilities: RawJson,
         server_info: RawJson,

@@ -2,11 +2,15 @@
 
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use http::HeaderMap;
 use serde::Deserialize;
+use tokio::sync::Notify;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
+use crate::handlers::Handlers;
 use crate::observe::Notification;
 use crate::protocol::RawJson;
 
@@ -16,13 +20,35 @@ pub(crate) struct CallWatch {
     id: u64,
     sending: AtomicU8,
     track: Option<Arc<CallTrack>>,
+    /// Cancelled when this sending is over; only where somebody answers for the call, because nobody else asks.
+    ended: Option<CancellationToken>,
 }
 
 /// The parts of a call that outlive a resend.
+#[derive(Default)]
 pub(crate) struct CallTrack {
     pub(crate) on_progress: Option<Box<dyn Fn(Progress) + Send + Sync>>,
     pub(crate) on_notification: Option<Box<dyn Fn(Notification) + Send + Sync>>,
+    /// Who answers what the server asks because of this call.
+    pub(crate) handlers: Option<Arc<Handlers>>,
+    /// Tells calls of one caller from those of others, where several share a connection.
+    pub(crate) caller: Option<u64>,
+    /// Headers for its own requests.
+    pub(crate) headers: Option<HeaderMap>,
     seen: Mutex<Seen>,
+    /// The server got its answer: the call's time runs again.
+    told: Notify,
+}
+
+/// What a call's time limit goes by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pulse {
+    /// Nothing came of it so far.
+    Silent,
+    /// The server last showed then that it is still at it.
+    At(Instant),
+    /// The server waits for an answer from our side.
+    Asking,
 }
 
 /// Who got there first, the caller that gives up or the first byte, decides whether a request was sent.
@@ -34,6 +60,8 @@ const GIVEN_UP: u8 = 2;
 struct Seen {
     at: Option<Instant>,
     highest: Option<f64>,
+    /// Requests of the server because of this call that nobody has answered yet.
+    asking: usize,
 }
 
 /// A sign of life from a call. Values only ever grow, across a resend too.
@@ -55,7 +83,9 @@ struct ProgressFields {
 
 impl CallWatch {
     pub(crate) fn new(id: u64, track: Option<Arc<CallTrack>>) -> Self {
-        Self { id, sending: AtomicU8::new(WAITING), track }
+        let answers = track.as_ref().is_some_and(|track| track.handlers.is_some());
+        let ended = answers.then(CancellationToken::new);
+        Self { id, sending: AtomicU8::new(WAITING), track, ended }
     }
 
     /// The id of the request, and its progress token.
@@ -95,23 +125,51 @@ impl CallWatch {
     pub(crate) fn track(&self) -> Option<&Arc<CallTrack>> {
         self.track.as_ref()
     }
+
+    /// Headers for its own request.
+    pub(crate) fn headers(&self) -> Option<&HeaderMap> {
+        self.track.as_ref()?.headers.as_ref()
+    }
+
+    /// Who answers what the server asks because of it.
+    /// Whether both calls were made by the same caller: by its number, else by who answers for it.
+    pub(crate) fn has_same_caller(&self, other: &Self) -> bool {
+        let (Some(mine), Some(theirs)) = (&self.track, &other.track) else { return false };
+        match (mine.caller, theirs.caller, &mine.handlers, &theirs.handlers) {
+            (Some(mine), Some(theirs), ..) => mine == theirs,
+            (_, _, Some(mine), Some(theirs)) => Arc::ptr_eq(mine, theirs),
+            _ => false,
+        }
+    }
+
+    pub(crate) fn handlers(&self) -> Option<&Arc<Handlers>> {
+        self.track.as_ref()?.handlers.as_ref()
+    }
+
+    /// This sending is over, with or without an answer.
+    pub(crate) fn end(&self) {
+        if let Some(ended) = &self.ended {
+            ended.cancel();
+        }
+    }
+
+    /// Resolves when it is; to be asked only where somebody answers for the call.
+    pub(crate) async fn ended(&self) {
+        match &self.ended {
+            Some(ended) => ended.cancelled().await,
+            None => std::future::pending().await,
+        }
+    }
 }
 
 // === impl CallTrack ===
 
 impl CallTrack {
-    pub(crate) fn new(
-        on_progress: Option<Box<dyn Fn(Progress) + Send + Sync>>,
-        on_notification: Option<Box<dyn Fn(Notification) + Send + Sync>>,
-    ) -> Self {
-        Self { on_progress, on_notification, seen: Mutex::default() }
-    }
-
     /// Passes progress on, unless it falls behind what the caller has seen already.
     pub(crate) fn progress(&self, raw: RawJson) {
         let Ok(ProgressFields { progress }) = raw.parse() else { return };
         {
-            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut seen = self.seen();
             seen.at = Some(Instant::now());
             if seen.highest.is_some_and(|highest| progress <= highest) {
                 return;
@@ -123,9 +181,32 @@ impl CallTrack {
         }
     }
 
-    /// When the server last showed that it is still at it.
-    pub(crate) fn last_progress_at(&self) -> Option<Instant> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).at
+    /// The server asks for something before it goes on.
+    pub(crate) fn asked(&self) {
+        self.seen().asking += 1;
+    }
+
+    /// It got its answer, or nobody will answer any more.
+    pub(crate) fn told(&self) {
+        let mut seen = self.seen();
+        seen.asking -= 1;
+        seen.at = Some(Instant::now());
+        drop(seen);
+        self.told.notify_one();
+    }
+
+    /// Resolves when the server got an answer. Only the call itself may wait for it.
+    pub(crate) async fn is_told(&self) {
+        self.told.notified().await;
+    }
+
+    pub(crate) fn pulse(&self) -> Pulse {
+        let seen = self.seen();
+        if seen.asking > 0 { Pulse::Asking } else { seen.at.map_or(Pulse::Silent, Pulse::At) }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,18 +1,20 @@
 //! Everything a server sends that is not the response to its own POST: answers by id, requests, notifications.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Deserialize;
-use tokio::sync::{Notify, Semaphore, broadcast, oneshot};
+use tokio::sync::{Semaphore, broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
 
+use super::attribution::Asked;
 use super::call_watch::CallWatch;
+use super::stale_lists::{ListKind, StaleLists};
 use crate::handlers::{Handlers, ServerRequest};
 use crate::lifecycle::Generation;
 use crate::observe::Notification;
-use crate::protocol::{self, Message, RawJson, method};
+use crate::protocol::{self, Message, RawJson, RpcError, code, method};
 use crate::retry::Outcome;
 use crate::tasks::Tasks;
 use crate::transport::{Answer, Link, SendFailure, Sign, TransportError};
@@ -72,23 +74,6 @@ pub(crate) struct Pending {
     reply: oneshot::Receiver<Result<Answer, SendFailure>>,
 }
 
-/// Which lists a server said have changed and have not been listed since. A flag per list, so that a burst costs one
-/// listing, and a change that is announced during a listing is not lost.
-#[derive(Debug, Default)]
-pub(crate) struct StaleLists {
-    flags: AtomicU8,
-    changed: Notify,
-}
-
-/// A list a server offers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ListKind {
-    Tools = 1,
-    Prompts = 2,
-    /// Resources and resource templates: one notification stands for both.
-    Resources = 4,
-}
-
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ProgressToken<'a> {
@@ -145,7 +130,7 @@ impl Inbox {
         Pending { inbox: self.clone(), id: watch.id(), reply }
     }
 
-    /// Follows a request whose answer comes another way, for its progress.
+    /// Follows a request whose answer comes another way, for its progress and for what the server asks because of it.
     pub(crate) fn follow(self: &Arc<Self>, watch: &Arc<CallWatch>) -> Option<Pending> {
         watch.track()?;
         let (_, reply) = oneshot::channel();
@@ -197,7 +182,9 @@ impl Inbox {
     ) {
         match message {
             Message::Response { id, answer } => self.answer(id.as_ref(), answer),
-            Message::Request { id, method, params } => self.request(id, method, params, link),
+            Message::Request { id, method, params } => {
+                self.request(id, method, params, link, cause);
+            }
             Message::Notification { method, params } => self.notification(&method, params, cause),
         }
     }
@@ -222,6 +209,7 @@ impl Inbox {
         method: String,
         params: Option<RawJson>,
         link: &Link,
+        cause: Option<&Arc<CallWatch>>,
     ) {
         // Pings have places of their own: they are answered at once, however busy the embedder is.
         let places = if method == method::PING { &self.pings } else { &self.capacity };
@@ -229,36 +217,60 @@ impl Inbox {
             self.context.garbage.add(format!("more than {MAX_HANDLING} requests at once"));
             return;
         };
+        // Now rather than in the task: by then the call may have ended, and another may be the only one.
+        let asked = (method != method::PING).then(|| {
+            let in_flight = self.in_flight();
+            let calls = in_flight.waiting.values().map(|waiting| &waiting.watch);
+            Asked::because_of(cause, calls, &self.context.handlers)
+        });
         let (inbox, link, withdrawn) = (self.clone(), link.clone(), CancellationToken::new());
         self.handling().insert(id.clone(), withdrawn.clone());
         self.context.tasks.spawn(async move {
             tokio::select! {
                 () = withdrawn.cancelled() => {}
                 () = inbox.over.cancelled() => {}
-                () = inbox.respond(&id, method, params, &link) => {}
+                () = inbox.respond(&id, method, params, asked, &link) => {}
             }
             inbox.handling().remove(&id);
             drop(permit);
         });
     }
 
-    async fn respond(&self, id: &RawJson, method: String, params: Option<RawJson>, link: &Link) {
-        let response = if method == method::PING {
-            protocol::result_response(id, &RawJson::empty_object())
-        } else {
-            let request = ServerRequest {
-                server: self.context.server.clone(),
-                generation: self.generation,
-                method,
-                params,
-            };
-            match self.context.handlers.handle(request).await {
-                Ok(result) => protocol::result_response(id, &result),
-                Err(error) => protocol::error_response(id, &error),
-            }
+    async fn respond(
+        &self,
+        id: &RawJson,
+        method: String,
+        params: Option<RawJson>,
+        asked: Option<Asked>,
+        link: &Link,
+    ) {
+        let answer = match asked {
+            Some(asked) => self.ask(method, params, asked).await,
+            None => Ok(RawJson::empty_object()),
+        };
+        let response = match answer {
+            Ok(result) => protocol::result_response(id, &result),
+            Err(error) => protocol::error_response(id, &error),
         };
         if let Err(error) = link.post(response).await {
             tracing::debug!(%error, "a response did not reach the server");
+        }
+    }
+
+    /// Has the request handled, unless every call it may be about ends before.
+    async fn ask(&self, method: String, params: Option<RawJson>, asked: Asked) -> Answer {
+        let request = ServerRequest {
+            server: self.context.server.clone(),
+            generation: self.generation,
+            method,
+            params,
+            attribution: asked.attribution,
+        };
+        tokio::select! {
+            answer = asked.handlers.handle(request) => answer,
+            () = asked.is_moot() => {
+                Err(RpcError::with(code::CALL_ENDED, "the call that this was asked for has ended"))
+            }
         }
     }
 
@@ -335,35 +347,6 @@ impl Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         self.inbox.in_flight().waiting.remove(&self.id);
-    }
-}
-
-// === impl StaleLists ===
-
-impl StaleLists {
-    const ALL: u8 = ListKind::Tools as u8 | ListKind::Prompts as u8 | ListKind::Resources as u8;
-
-    pub(crate) fn mark(&self, kind: ListKind) {
-        self.flags.fetch_or(kind as u8, Ordering::AcqRel);
-        self.changed.notify_one();
-    }
-
-    pub(crate) fn mark_all(&self) {
-        self.flags.fetch_or(Self::ALL, Ordering::AcqRel);
-        self.changed.notify_one();
-    }
-
-    /// Resolves when something is marked.
-    pub(crate) async fn marked(&self) {
-        while self.flags.load(Ordering::Acquire) == 0 {
-            self.changed.notified().await;
-        }
-    }
-
-    /// Takes the marks; what is marked from here on counts for the next listing.
-    pub(crate) fn take(&self) -> impl Fn(ListKind) -> bool + use<> {
-        let flags = self.flags.swap(0, Ordering::AcqRel);
-        move |kind| flags & kind as u8 != 0
     }
 }
 

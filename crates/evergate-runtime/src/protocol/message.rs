@@ -8,21 +8,30 @@ use serde_json::value::RawValue;
 
 use super::RawJson;
 
-/// One message from a server.
+/// One message from a peer.
 #[derive(Debug, Clone)]
-pub(crate) enum Message {
+pub enum Message {
+    /// Wants an answer.
     Request {
+        /// The asker's id for it.
         id: RawJson,
+        /// What is asked for.
         method: String,
+        /// As sent.
         params: Option<RawJson>,
     },
+    /// Wants none.
     Notification {
+        /// What it is about.
         method: String,
+        /// As sent.
         params: Option<RawJson>,
     },
-    /// `id` is `None` where the server left it out or sent null: an error it could not attribute.
+    /// Answers a request of ours.
     Response {
+        /// `None` where the peer left it out or sent null: an error it could not attribute.
         id: Option<RawJson>,
+        /// The result, or the error.
         answer: Result<RawJson, RpcError>,
     },
 }
@@ -39,10 +48,10 @@ pub struct RpcError {
     pub raw: RawJson,
 }
 
-/// What a server sent is not JSON-RPC. The text itself is not kept: it may be large, or secret.
+/// What a peer sent is not JSON-RPC. The text itself is not kept: it may be large, or secret.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("not a JSON-RPC message: {0}")]
-pub(crate) struct Malformed(String);
+pub struct Malformed(String);
 
 #[derive(Deserialize)]
 struct Envelope<'a> {
@@ -67,7 +76,7 @@ struct ErrorFields {
 }
 
 /// Reads a body that holds one message, or an array of them as revision 2025-03-26 allows.
-pub(crate) fn parse(body: &Bytes) -> Result<Vec<Message>, Malformed> {
+pub fn parse(body: &Bytes) -> Result<Vec<Message>, Malformed> {
     let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
     if first == Some(&b'[') {
         let batch: Vec<&RawValue> =

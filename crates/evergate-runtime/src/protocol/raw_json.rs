@@ -25,9 +25,21 @@ impl RawJson {
         Ok(Self::part_of(&text, value))
     }
 
-    /// The bytes of `value`, which was borrowed from `whole`: shared, not copied.
-    pub(crate) fn part_of(whole: &Bytes, value: &RawValue) -> Self {
+    /// The bytes of `value`, which was borrowed from `whole`: shared, not copied. Panics if it was not.
+    pub fn part_of(whole: &Bytes, value: &RawValue) -> Self {
         Self(whole.slice_ref(value.get().as_bytes()))
+    }
+
+    /// The same with another value in place of `part`, which was borrowed from it. Panics if it was not.
+    #[must_use]
+    pub fn with_part(&self, part: &RawValue, replacement: &Self) -> Self {
+        let part = self.0.slice_ref(part.get().as_bytes());
+        let start = part.as_ptr() as usize - self.0.as_ptr() as usize;
+        let mut text = Vec::with_capacity(self.0.len() + replacement.0.len());
+        text.extend_from_slice(&self.0[..start]);
+        text.extend_from_slice(&replacement.0);
+        text.extend_from_slice(&self.0[start + part.len()..]);
+        Self(text.into())
     }
 
     /// `{}`

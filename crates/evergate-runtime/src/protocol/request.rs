@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::{RawJson, RpcError};
 
 /// `{"jsonrpc":"2.0","id":…,"method":…,"params":…}`
-pub(crate) fn request(id: u64, method: &str, params: Option<&[u8]>) -> Bytes {
+pub fn request(id: u64, method: &str, params: Option<&[u8]>) -> Bytes {
     let mut text = open(method.len(), params.map_or(0, <[u8]>::len));
     // Writing into a Vec cannot fail.
     let _ = write!(text, "\"id\":{id},\"method\":");
@@ -17,19 +17,19 @@ pub(crate) fn request(id: u64, method: &str, params: Option<&[u8]>) -> Bytes {
 }
 
 /// `{"jsonrpc":"2.0","method":…,"params":…}`
-pub(crate) fn notification(method: &str, params: Option<&[u8]>) -> Bytes {
+pub fn notification(method: &str, params: Option<&[u8]>) -> Bytes {
     let mut text = open(method.len(), params.map_or(0, <[u8]>::len));
     text.extend_from_slice(b"\"method\":");
     close_with_method(text, method, params)
 }
 
 /// An answer to a server's request.
-pub(crate) fn result_response(id: &RawJson, result: &RawJson) -> Bytes {
+pub fn result_response(id: &RawJson, result: &RawJson) -> Bytes {
     respond(id, "\"result\":", result)
 }
 
 /// A refusal of a server's request.
-pub(crate) fn error_response(id: &RawJson, error: &RpcError) -> Bytes {
+pub fn error_response(id: &RawJson, error: &RpcError) -> Bytes {
     respond(id, "\"error\":", &error.raw)
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
-use super::{HttpKind, Settings, Target};
+use super::{HeaderSource, HttpKind, Settings, Target};
 use crate::lifecycle::Policy;
 use crate::retry::{Backoff, Replay};
 use crate::transport::MemoryConnector;
@@ -48,6 +48,7 @@ pub(crate) enum Endpoint {
     Http {
         url: Url,
         headers: HeaderMap,
+        source: Option<HeaderSource>,
         kind: HttpKind,
     },
     Memory(MemoryConnector),
@@ -94,6 +95,11 @@ const RESERVED_HEADERS: &[&str] = &[
     "mcp-session-id",
     "transfer-encoding",
 ];
+
+/// Whether a header belongs to the protocol.
+pub(crate) fn is_reserved(name: &HeaderName) -> bool {
+    RESERVED_HEADERS.contains(&name.as_str())
+}
 
 // === impl Settings ===
 
@@ -246,9 +252,9 @@ impl Problems<'_> {
                 }
                 Some(Endpoint::Stdio { command, args, env, cwd })
             }
-            Target::Http { url, headers, kind } => {
+            Target::Http { url, headers, source, kind } => {
                 let headers = self.headers(headers);
-                self.url(&url).map(|url| Endpoint::Http { url, headers, kind })
+                self.url(&url).map(|url| Endpoint::Http { url, headers, source, kind })
             }
         }
     }
@@ -277,7 +283,7 @@ impl Problems<'_> {
                 self.add("headers", format!("{name:?} is not a header name"));
                 continue;
             };
-            if RESERVED_HEADERS.contains(&header.as_str()) {
+            if is_reserved(&header) {
                 self.add("headers", format!("{name} belongs to the protocol and cannot be set"));
             }
             match HeaderValue::try_from(value) {

@@ -3,6 +3,7 @@
 mod answer;
 pub(crate) mod body;
 pub(crate) mod client;
+pub(crate) mod custom_headers;
 pub(crate) mod event_decoder;
 pub(crate) mod headers;
 pub(crate) mod legacy_sse;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::Uri;
 use url::Url;
 
+use super::http::custom_headers::CustomHeaders;
 use super::http::legacy_sse;
 use super::http::streamable::{HttpContext, HttpLink, Profile};
 use super::{HttpClient, Link, OpenError, StderrTail, TransportError, lines, stdio};
@@ -129,7 +130,7 @@ impl Opening<'_> {
     }
 
     async fn open_http(&mut self, url: &Url, kind: HttpKind) -> Result<Opened, OpenError> {
-        let Endpoint::Http { headers, .. } = &self.settings.endpoint else {
+        let Endpoint::Http { headers, source, .. } = &self.settings.endpoint else {
             return Err(OpenError::NoTransportFits("not an HTTP server".into()));
         };
         let uri: Uri = url
@@ -139,7 +140,7 @@ impl Opening<'_> {
         let context = HttpContext {
             client: self.client.with_new_pool(),
             uri,
-            custom: headers.clone(),
+            custom: CustomHeaders::new(headers.clone(), source.clone()),
             header_timeout: self.settings.header_timeout,
             max_message_bytes: self.settings.max_message_bytes,
             tasks: self.tasks.clone(),

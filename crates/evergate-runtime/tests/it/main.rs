@@ -6,14 +6,19 @@
 mod raw_http;
 mod support;
 
+mod attribution;
 mod basics;
 mod catalog;
+mod coming_and_going;
+mod custom_headers;
 mod generations;
 mod health;
 mod listening;
 mod lossless;
+mod raw_params;
 mod raw_peers;
 mod replay;
+mod restored;
 mod server_requests;
 mod sessions;
 mod shutdown;

@@ -15,6 +15,7 @@ pub(crate) struct Asked {
     pub(crate) what: String,
     /// Lower case, one header a line.
     pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 /// Answers one request per connection: with what `reply` says, or as a well-behaved server would.
@@ -92,7 +93,7 @@ async fn serve(
     let message: Value = serde_json::from_str(&body).unwrap_or_default();
     let verb = head.split(' ').next().unwrap_or_default().to_uppercase();
     let what = message["method"].as_str().map_or(verb, str::to_owned);
-    let asked = Asked { at: Instant::now(), what, head };
+    let asked = Asked { at: Instant::now(), what, head, body };
     log.lock().unwrap().push(asked.clone());
     let answer =
         reply(&asked, &message).unwrap_or_else(|| well_behaved(&asked.what, &message["id"]));

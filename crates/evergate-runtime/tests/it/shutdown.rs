@@ -81,7 +81,7 @@ async fn shutdown_lets_calls_finish_until_its_deadline() {
     let short = tokio::spawn(s.call_tool("slow", json!({ "ms": 1000 })).into_future());
     let long = tokio::spawn(s.call_tool("hold", json!({ "call_id": "long" })).into_future());
     server.wait_for(|c| c.calls == 2).await;
-    let report = tokio::spawn(hub.shutdown(5 * SECOND));
+    let report = tokio::spawn(async move { hub.shutdown(5 * SECOND).await });
     tokio::task::yield_now().await;
     let late = s.call_tool("bump", json!({})).await.unwrap_err();
     assert!(matches!(late.source, CallFailure::ShuttingDown));
@@ -207,7 +207,7 @@ async fn nothing_is_opened_during_a_shutdown() {
     let (hub, s) = hub(Settings::http(http.url()).close_timeout(SECOND));
     connected(&s).await;
     server.inject(Fault::HangInDelete).times(1);
-    let down = tokio::spawn(hub.shutdown(SECOND));
+    let down = tokio::spawn(async move { hub.shutdown(SECOND).await });
     reach(&s, StateKind::Disabling).await;
     s.enable();
     s.restart();

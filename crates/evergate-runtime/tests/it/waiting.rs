@@ -1,5 +1,6 @@
 //! Held calls: how long they wait, and what ends the wait.
 
+use std::future::IntoFuture as _;
 use std::time::Duration;
 
 use evergate_runtime::{
@@ -319,4 +320,32 @@ async fn a_timeout_and_a_deadline_both_hold_and_no_duration_is_too_long() {
         call.await.unwrap_err();
         assert_eq!(started.elapsed(), SECOND);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_status_tells_calls_with_the_server_from_calls_that_wait() {
+    let (server, memory, settings) = memory();
+    let (_hub, s) = hub(settings.max_in_flight(2));
+    connected(&s).await;
+    let call = || tokio::spawn(s.call_tool("hold", json!({})).into_future());
+    let calls = [call(), call(), call()];
+    server.wait_for(|c| c.calls == 2).await;
+    while s.status().held == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!((s.status().in_flight, s.status().held), (2, 1));
+    server.release_held();
+    server.wait_for(|c| c.calls == 3).await;
+    server.release_held();
+    for call in calls {
+        call.await.unwrap().unwrap();
+    }
+    assert_eq!((s.status().in_flight, s.status().held), (0, 0));
+    memory.kill();
+    reach(&s, StateKind::Reconnecting).await;
+    let _waiting = call();
+    while s.status().held == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(s.status().in_flight, 0);
 }

@@ -1,10 +1,14 @@
 //! Disable and shutdown, whatever is under way: prompt, and nothing is left.
 
+use std::future::IntoFuture as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use evergate_runtime::{CallFailure, Hub, Outcome, ServerHandle, Settings, StateKind};
 use evergate_testkit::wait::until;
 use serde_json::json;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
 
 use crate::proc::{children, gone, open_files, runs};
 use crate::support::*;
@@ -167,6 +171,29 @@ fn a_child_that_ignores_everything_is_killed_in_time() {
         // It cannot be sooner than it was given; later is the machine's business.
         assert!(asked.elapsed() >= SHORT * 4 / 5);
         gone([pid]).await;
+        shut_down(hub).await;
+    });
+}
+
+#[test]
+fn a_replaced_child_finishes_its_call_and_ends() {
+    among_others(async {
+        let (hub, old) = hub(scripted::<&str>([]));
+        let old_pid = connected(&old).await;
+        let begun = Arc::new(Notify::new());
+        let told = begun.clone();
+        let call = old.call_tool("progress", json!({ "steps": 20, "ms": 50 }));
+        let mut calls = JoinSet::new();
+        calls.spawn(call.on_progress(move |_| told.notify_one()).into_future());
+        begun.notified().await;
+        let new = hub.replace("s", scripted::<&str>([])).unwrap();
+        let new_pid = connected(&new).await;
+        assert!(runs(old_pid) && old_pid != new_pid);
+        calls.join_next().await.unwrap().unwrap().unwrap();
+        gone([old_pid]).await;
+        assert!(runs(new_pid));
+        hub.remove("s").unwrap();
+        gone([new_pid]).await;
         shut_down(hub).await;
     });
 }

@@ -47,12 +47,12 @@ impl HttpLink {
                 let body = body.await.map_err(unanswered)?;
                 let answer = self.take_messages(&body, inbox, watch)?;
                 let answer = answer.ok_or_else(|| unanswered(TransportError::WrongId))?;
-                self.check_session(answer)
+                self.check_session(answer, watch)
             }
             BodyKind::Events => {
                 let answer =
                     self.read_events(self.event_stream(response, None), inbox, watch).await?;
-                self.check_session(answer)
+                self.check_session(answer, watch)
             }
             BodyKind::Other if status == StatusCode::OK => {
                 let kind = headers::content_type(response.headers());
@@ -65,11 +65,11 @@ impl HttpLink {
     }
 
     /// Some servers say with 200 that they do not know us.
-    fn check_session(&self, answer: Answer) -> Result<Answer, SendFailure> {
+    fn check_session(&self, answer: Answer, watch: &CallWatch) -> Result<Answer, SendFailure> {
         let Err(error) = &answer else { return Ok(answer) };
         let evidence = Evidence { status: 200, code: Some(error.code), text: &error.message };
         if self.has_session() && evidence.sign() == SessionSign::Lost {
-            let lost = self.session_lost(StatusCode::OK, error.message.as_bytes());
+            let lost = self.session_lost(StatusCode::OK, error.message.as_bytes(), Some(watch));
             return Err(SendFailure {
                 answer: Some(error.clone()),
                 ..SendFailure::new(Outcome::Rejected, lost, Sign::Lost(Loss::Session))
@@ -91,23 +91,31 @@ impl HttpLink {
         let failure = match sign {
             SessionSign::Lost => SendFailure::new(
                 Outcome::Rejected,
-                self.session_lost(status, body),
+                self.session_lost(status, body, Some(watch)),
                 Sign::Lost(Loss::Session),
             ),
-            SessionSign::Doubtful => {
-                SendFailure::new(Outcome::Rejected, self.status_error(status, body), Sign::Doubtful)
-            }
+            SessionSign::Doubtful => SendFailure::new(
+                Outcome::Rejected,
+                self.status_error(status, body, Some(watch)),
+                Sign::Doubtful,
+            ),
             SessionSign::Fine if status == StatusCode::UNAUTHORIZED => {
                 let outcome = if answer.is_some() { Outcome::Answered } else { Outcome::Rejected };
-                SendFailure::new(outcome, self.status_error(status, body), Sign::Lost(Loss::Auth))
+                SendFailure::new(
+                    outcome,
+                    self.status_error(status, body, Some(watch)),
+                    Sign::Lost(Loss::Auth),
+                )
             }
             SessionSign::Fine => match answer {
                 Some(error) => return Ok(Err(error)),
                 // Refused by the server before it looked, so it cannot have been executed.
-                None if status.is_client_error() => {
-                    SendFailure::new(Outcome::Rejected, self.status_error(status, body), Sign::None)
-                }
-                None => unanswered(self.status_error(status, body)),
+                None if status.is_client_error() => SendFailure::new(
+                    Outcome::Rejected,
+                    self.status_error(status, body, Some(watch)),
+                    Sign::None,
+                ),
+                None => unanswered(self.status_error(status, body, Some(watch))),
             },
         };
         Err(SendFailure { answer, ..failure })

@@ -68,12 +68,17 @@ pub(crate) fn detail<'a>(body: &[u8], secrets: impl Iterator<Item = &'a str>) ->
     let shown = &body[..body.len().min(DETAIL_BYTES)];
     let mut text = String::from_utf8_lossy(shown).into_owned();
     // Shorter ones are no secrets, and would be found in every second word.
-    for secret in secrets.filter(|secret| secret.len() >= 4) {
+    for secret in secrets.flat_map(with_token).filter(|secret| secret.len() >= 4) {
         text = text.replace(secret, "<secret>");
     }
     let line: String =
         text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(DETAIL_CHARS).collect();
     if line.trim().is_empty() { String::new() } else { format!(": {}", line.trim()) }
+}
+
+/// A value, and what of it is left without a scheme such as `Bearer`.
+fn with_token(value: &str) -> impl Iterator<Item = &str> {
+    [value].into_iter().chain(value.split_once(' ').map(|(_, token)| token))
 }
 
 /// A response body read as events.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -15,6 +15,7 @@ use url::Url;
 use super::answer::error_in;
 use super::body::{self, EventStream};
 use super::client::{HttpClient, OnceBody};
+use super::custom_headers::CustomHeaders;
 use super::headers::{self, BodyKind};
 use super::streamable::HttpContext;
 use crate::connection::{CallWatch, Inbox, Reporter};
@@ -29,6 +30,7 @@ pub(crate) struct SseLink {
     client: HttpClient,
     endpoint: Uri,
     post_headers: HeaderMap,
+    custom: CustomHeaders,
     header_timeout: Duration,
     max_message_bytes: usize,
     closed: CancellationToken,
@@ -54,7 +56,8 @@ pub(crate) async fn open(
 ) -> Result<Arc<SseLink>, OpenError> {
     let mut request = Request::new(OnceBody::empty());
     *request.uri_mut() = context.uri.clone();
-    *request.headers_mut() = headers::for_get(&context.custom);
+    *request.headers_mut() = headers::for_get(context.custom.fixed());
+    context.custom.complete(request.headers_mut(), None);
     let sending = timeout(context.header_timeout, context.client.send(request));
     let response = match sending.await {
         Ok(Ok(response)) => response,
@@ -67,7 +70,8 @@ pub(crate) async fn open(
     }
     if status != StatusCode::OK {
         let text = body::collect_refusal(response.into_body(), context.max_message_bytes).await;
-        let detail = body::detail(&text, header_values(&context.custom));
+        let secrets = context.custom.secrets(None);
+        let detail = body::detail(&text, texts(&secrets));
         return Err(TransportError::Status { status: status.as_u16(), detail }.into());
     }
     if headers::body_kind(response.headers()) != BodyKind::Events {
@@ -84,7 +88,8 @@ pub(crate) async fn open(
     let link = Arc::new(SseLink {
         client: context.client,
         endpoint,
-        post_headers: headers::for_post(&context.custom),
+        post_headers: headers::for_post(context.custom.fixed()),
+        custom: context.custom,
         header_timeout: context.header_timeout,
         max_message_bytes: context.max_message_bytes,
         closed: CancellationToken::new(),
@@ -191,10 +196,11 @@ impl SseLink {
     }
 
     async fn send(&self, message: Bytes, watch: Option<Arc<CallWatch>>) -> Result<(), Refusal> {
-        let mut request = Request::new(OnceBody::new(message, watch));
+        let mut request = Request::new(OnceBody::new(message, watch.clone()));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.endpoint.clone();
         *request.headers_mut() = self.post_headers.clone();
+        self.custom.complete(request.headers_mut(), watch.as_deref());
         let response = match timeout(self.header_timeout, self.client.send(request)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) if error.is_connect() => {
@@ -208,18 +214,18 @@ impl SseLink {
             return Ok(());
         }
         let text = body::collect_refusal(response.into_body(), self.max_message_bytes).await;
+        let secrets = self.custom.secrets(watch.as_deref());
         // The address holds the session id, usually as a query parameter.
         let query = self.endpoint.query().unwrap_or_default();
         let parameters = query.split('&').filter_map(|pair| Some(pair.split_once('=')?.1));
-        let detail = body::detail(&text, header_values(&self.post_headers).chain(parameters));
+        let detail = body::detail(&text, texts(&secrets).chain(parameters));
         let error = TransportError::Status { status: status.as_u16(), detail };
         Err(Refusal { error, answer: error_in(&text) })
     }
 }
 
-fn header_values(headers: &HeaderMap) -> impl Iterator<Item = &str> {
-    let secret = headers.values().filter(|value| value.is_sensitive());
-    secret.filter_map(|value| value.to_str().ok())
+fn texts(values: &[HeaderValue]) -> impl Iterator<Item = &str> {
+    values.iter().filter_map(|value| value.to_str().ok())
 }
 
 // === impl Refusal ===

@@ -80,10 +80,10 @@ async fn round(
         let text = link.refusal_text(response).await;
         let (sign, _) = link.session_sign(status, &text);
         return match sign {
-            SessionSign::Lost => Round::Lost(Loss::Session, link.session_lost(status, &text)),
+            SessionSign::Lost => Round::Lost(Loss::Session, link.session_lost(status, &text, None)),
             // It took our session when it opened the stream, and now finds fault with the same request.
             SessionSign::Doubtful if *opened => {
-                Round::Lost(Loss::Session, link.session_lost(status, &text))
+                Round::Lost(Loss::Session, link.session_lost(status, &text, None))
             }
             _ if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
                 Round::Failed

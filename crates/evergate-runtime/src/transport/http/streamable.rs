@@ -15,6 +15,7 @@ use tokio::time::timeout;
 use super::answer::{error_in, unanswered};
 use super::body::{self, EventStream};
 use super::client::{HttpClient, OnceBody};
+use super::custom_headers::CustomHeaders;
 use super::headers;
 use crate::connection::{CallWatch, Inbox};
 use crate::error::SharedError;
@@ -28,7 +29,7 @@ use crate::transport::{Answer, SendFailure, Sign, TransportError};
 pub(crate) struct HttpLink {
     client: HttpClient,
     uri: Uri,
-    custom: HeaderMap,
+    custom: CustomHeaders,
     profile: Profile,
     header_timeout: Duration,
     pub(super) max_message_bytes: usize,
@@ -57,7 +58,7 @@ struct Established {
 pub(crate) struct HttpContext {
     pub(crate) client: HttpClient,
     pub(crate) uri: Uri,
-    pub(crate) custom: HeaderMap,
+    pub(crate) custom: CustomHeaders,
     pub(crate) header_timeout: Duration,
     pub(crate) max_message_bytes: usize,
     pub(crate) tasks: Tasks,
@@ -100,7 +101,7 @@ impl HttpLink {
     pub(crate) fn establish(&self, version: ProtocolVersion) {
         let session = self.take_provisional();
         let mut post = self.post_headers();
-        let mut get = headers::for_get(&self.custom);
+        let mut get = headers::for_get(self.custom.fixed());
         for headers in [&mut post, &mut get] {
             headers.insert(headers::PROTOCOL_VERSION, HeaderValue::from_static(version.as_str()));
             if let Some(session) = &session {
@@ -119,7 +120,8 @@ impl HttpLink {
     ) -> Result<Answer, SendFailure> {
         let _followed = inbox.follow(watch);
         let body = OnceBody::new(message, Some(watch.clone()));
-        let request = self.request(Method::POST, self.current_post_headers(), body);
+        let headers = self.current_post_headers();
+        let request = self.request(Method::POST, headers, body, Some(watch));
         let response = self.client.send(request).await.map_err(|error| {
             if error.is_connect() {
                 let error = TransportError::Connect(SharedError::new(error));
@@ -153,7 +155,7 @@ impl HttpLink {
     /// Sends something nobody answers.
     pub(crate) async fn post(&self, message: Bytes) -> Result<(), TransportError> {
         let body = OnceBody::new(message, None);
-        let request = self.request(Method::POST, self.current_post_headers(), body);
+        let request = self.request(Method::POST, self.current_post_headers(), body, None);
         let response = self.within_header_timeout(request).await?;
         let status = response.status();
         if status.is_success() {
@@ -165,8 +167,10 @@ impl HttpLink {
             return Ok(());
         }
         match self.session_sign(status, &text).0 {
-            SessionSign::Lost => Err(self.session_lost(status, &text)),
-            SessionSign::Doubtful | SessionSign::Fine => Err(self.status_error(status, &text)),
+            SessionSign::Lost => Err(self.session_lost(status, &text, None)),
+            SessionSign::Doubtful | SessionSign::Fine => {
+                Err(self.status_error(status, &text, None))
+            }
         }
     }
 
@@ -174,11 +178,11 @@ impl HttpLink {
     pub(crate) async fn close(&self, within: Duration) -> Result<(), TransportError> {
         let (session, mut headers) = match self.established.get() {
             Some(established) => (established.session.clone(), established.get.clone()),
-            None => (self.take_provisional(), headers::for_get(&self.custom)),
+            None => (self.take_provisional(), headers::for_get(self.custom.fixed())),
         };
         let Some(session) = session else { return Ok(()) };
         headers.insert(headers::SESSION_ID, session);
-        let request = self.request(Method::DELETE, headers, OnceBody::empty());
+        let request = self.request(Method::DELETE, headers, OnceBody::empty(), None);
         let sending = self.client.send(request);
         match timeout(within, sending).await {
             Ok(Ok(_)) => Ok(()),
@@ -194,7 +198,7 @@ impl HttpLink {
     ) -> Result<Response<Incoming>, TransportError> {
         let mut headers = match self.established.get() {
             Some(established) => established.get.clone(),
-            None => headers::for_get(&self.custom),
+            None => headers::for_get(self.custom.fixed()),
         };
         if let Some(session) = self.provisional() {
             headers.insert(headers::SESSION_ID, session);
@@ -204,7 +208,8 @@ impl HttpLink {
             let id = id.map_err(|_| TransportError::UnusableCursor)?;
             headers.insert(headers::LAST_EVENT_ID, id);
         }
-        self.within_header_timeout(self.request(Method::GET, headers, OnceBody::empty())).await
+        let request = self.request(Method::GET, headers, OnceBody::empty(), None);
+        self.within_header_timeout(request).await
     }
 
     pub(super) async fn refusal_text(&self, response: Response<Incoming>) -> Bytes {
@@ -239,19 +244,31 @@ impl HttpLink {
         (Evidence { status: status.as_u16(), code, text }.sign(), error)
     }
 
-    pub(super) fn session_lost(&self, status: StatusCode, body: &[u8]) -> TransportError {
-        TransportError::SessionLost { status: status.as_u16(), detail: self.detail(body) }
+    /// `call` is the one whose own request was refused, if it was one's.
+    pub(super) fn session_lost(
+        &self,
+        status: StatusCode,
+        body: &[u8],
+        call: Option<&CallWatch>,
+    ) -> TransportError {
+        TransportError::SessionLost { status: status.as_u16(), detail: self.detail(body, call) }
     }
 
-    pub(super) fn status_error(&self, status: StatusCode, body: &[u8]) -> TransportError {
-        TransportError::Status { status: status.as_u16(), detail: self.detail(body) }
+    pub(super) fn status_error(
+        &self,
+        status: StatusCode,
+        body: &[u8],
+        call: Option<&CallWatch>,
+    ) -> TransportError {
+        TransportError::Status { status: status.as_u16(), detail: self.detail(body, call) }
     }
 
-    /// What the server said, less our session id should it repeat it.
-    fn detail(&self, body: &[u8]) -> String {
+    /// What the server said, less our session id and headers should it repeat them.
+    fn detail(&self, body: &[u8], call: Option<&CallWatch>) -> String {
         let session = self.established.get().and_then(|established| established.session.as_ref());
-        let headers = self.custom.values().chain(session);
-        body::detail(body, headers.filter_map(|value| value.to_str().ok()))
+        let secrets = self.custom.secrets(call);
+        let secrets = secrets.iter().chain(session);
+        body::detail(body, secrets.filter_map(|value| value.to_str().ok()))
     }
 
     async fn within_header_timeout(
@@ -268,7 +285,15 @@ impl HttpLink {
         }
     }
 
-    fn request(&self, method: Method, headers: HeaderMap, body: OnceBody) -> Request<OnceBody> {
+    /// `call` is the one whose own request it is, if it is one's.
+    fn request(
+        &self,
+        method: Method,
+        mut headers: HeaderMap,
+        body: OnceBody,
+        call: Option<&CallWatch>,
+    ) -> Request<OnceBody> {
+        self.custom.complete(&mut headers, call);
         let mut request = Request::new(body);
         *request.method_mut() = method;
         *request.uri_mut() = self.uri.clone();
@@ -282,8 +307,8 @@ impl HttpLink {
 
     fn post_headers(&self) -> HeaderMap {
         match self.profile {
-            Profile::Streamable => headers::for_post(&self.custom),
-            Profile::Plain => headers::for_plain_post(&self.custom),
+            Profile::Streamable => headers::for_post(self.custom.fixed()),
+            Profile::Plain => headers::for_plain_post(self.custom.fixed()),
         }
     }
 

@@ -1,0 +1,122 @@
+//! Headers of one call, and headers that change.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use evergate_runtime::{HttpKind, Settings};
+use evergate_testkit::{Fault, HttpServer, Server};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use serde_json::json;
+
+use crate::raw_http::RawHttp;
+use crate::support::*;
+
+fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+    let parse = |(name, value): &(&'static str, &'static str)| {
+        (HeaderName::from_static(name), HeaderValue::from_static(value))
+    };
+    pairs.iter().map(parse).collect()
+}
+
+#[tokio::test]
+async fn the_headers_of_a_call_are_on_its_own_request_only() {
+    let server = Server::new();
+    let http = HttpServer::start(server.clone()).await;
+    let own = headers(&[
+        ("authorization", "Bearer theirs"),
+        ("x-trace", "7"),
+        ("mcp-session-id", "made-up"),
+        ("content-type", "text/plain"),
+    ]);
+    for url in [http.url(), http.sse_url(), http.rpc_url()] {
+        let settings =
+            Settings::http(url).header("authorization", "Bearer ours").refresh_every(None);
+        let (hub, s) = hub(settings.header("x-fixed", "1"));
+        hub.watch_catalog().wait_for(|catalog| catalog.version > 0).await.unwrap();
+        // An answer means that the session and the type of the body were left alone.
+        s.call_tool("bump", json!({})).headers(own.clone()).await.unwrap();
+        let seen = server.counters().last_headers;
+        assert_eq!(seen["authorization"], "Bearer theirs");
+        assert_eq!((&*seen["x-trace"], &*seen["x-fixed"]), ("7", "1"));
+        assert_eq!(seen["content-type"], "application/json");
+        s.call_tool("bump", json!({})).await.unwrap();
+        let seen = server.counters().last_headers;
+        assert_eq!(seen["authorization"], "Bearer ours");
+        assert!(!seen.contains_key("x-trace"));
+        hub.shutdown(SECOND).await;
+    }
+    let (_server, _memory, settings) = memory();
+    let (_hub, s) = hub(settings);
+    s.call_tool("bump", json!({})).headers(own).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_source_of_headers_is_asked_before_every_request() {
+    let peer = RawHttp::start(|_, _| None).await;
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counter = asked.clone();
+    let settings = Settings::http(&peer.url)
+        .http_kind(HttpKind::Streamable)
+        .header("x-token", "fixed")
+        .header("x-kept", "yes")
+        .header_source(move || {
+            let n = counter.fetch_add(1, Ordering::SeqCst);
+            let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+            vec![
+                pair("X-Token", &format!("t{n}")),
+                pair("bad name", "x"),
+                pair("x-bad", "a\nb"),
+                pair("mcp-session-id", "made-up"),
+            ]
+        });
+    assert!(!format!("{settings:?}").contains("x-token"));
+    let (hub, s) = hub(settings);
+    s.call_tool("x", json!({})).await.unwrap();
+    s.call_tool("x", json!({})).headers(headers(&[("x-token", "own")])).await.unwrap();
+    peer.wait_for("GET", 1).await;
+    peer.wait_for("tools/list", 1).await;
+    hub.shutdown(SECOND).await;
+    let mut tokens = Vec::new();
+    for what in
+        ["initialize", "notifications/initialized", "tools/call", "tools/list", "GET", "DELETE"]
+    {
+        let requests = peer.asked(what);
+        assert!(!requests.is_empty(), "no {what}");
+        for request in requests {
+            let value = |name: &str| {
+                let lines = request.head.lines();
+                let found: Vec<_> = lines.filter_map(|line| line.strip_prefix(name)).collect();
+                found.join(",")
+            };
+            assert_eq!((&*value("x-kept: "), &*value("x-bad: ")), ("yes", ""), "{what}");
+            assert_ne!(value("mcp-session-id: "), "made-up", "{what}");
+            tokens.push(value("x-token: "));
+        }
+    }
+    let total = tokens.len();
+    assert!(!tokens.iter().any(|token| token == "fixed"));
+    assert!(tokens.iter().any(|token| token == "own"));
+    tokens.sort_unstable();
+    tokens.dedup();
+    assert_eq!((tokens.len(), asked.load(Ordering::SeqCst)), (total, total), "asked once for each");
+}
+
+#[tokio::test]
+async fn a_server_that_repeats_them_does_not_make_them_known() {
+    let server = Server::new();
+    let http = HttpServer::start(server.clone()).await;
+    for url in [http.url(), http.sse_url(), http.rpc_url()] {
+        let settings = Settings::http(url)
+            .header_source(|| vec![("authorization".to_owned(), "Bearer from-source".to_owned())]);
+        let (hub, s) = hub(settings);
+        connected(&s).await;
+        let refusal = "no Bearer from-source, nor from-source, nor of-the-call".to_owned();
+        server.inject(Fault::Status(403, refusal)).on("tools/call");
+        let own = headers(&[("x-token", "of-the-call")]);
+        let error = s.call_tool("bump", json!({})).headers(own).await.unwrap_err();
+        let shown = format!("{} {error:?}", error.chain());
+        assert!(shown.contains("<secret>"), "{shown}");
+        assert!(!shown.contains("from-source") && !shown.contains("of-the-call"), "{shown}");
+        hub.shutdown(SECOND).await;
+    }
+}
