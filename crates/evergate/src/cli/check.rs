@@ -1,10 +1,9 @@
 //! `evergate check`: what a configuration would do, without starting anything.
 
-use std::path::PathBuf;
-
 use clap::Args;
 
-use super::source;
+use super::source::{self, ConfigArgs};
+use crate::config::{self, Config, Gateway, Isolation, Key, Naming, Pattern, Server};
 use crate::exit_code::Failure;
 use crate::output;
 
@@ -12,50 +11,109 @@ use crate::output;
 ///
 /// Every problem is listed with its place in the file. Exits with 0 if the file can be used, with 64 if not.
 #[derive(Debug, Args)]
-#[command(after_long_help = KEYS)]
+#[command(after_long_help = config::help())]
 pub(crate) struct Check {
-    /// A JSON or TOML file with an `mcpServers` section.
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    #[command(flatten)]
+    config: ConfigArgs,
 }
-
-const KEYS: &str = "\
-A server entry has either a command or a url:
-  command, args, env, cwd      a child process
-  url, headers, type           a server at a URL; type: http (find out), streamable-http, sse, json-rpc
-and may have:
-  disabled, enabled            true or false
-  required                     true: the server must be up for the whole to be ready
-  timeout                      how long a call may take, as in \"45s\"; a bare number below 1000 is in
-                               seconds, from 1000 on in milliseconds
-  replay                       safe, always, never: may a call that may have run be sent again?
-  lifecycle                    profile (resilient, strict, best-effort), restart (never, on_failure,
-                               always), max_attempts (-1: no limit), on_exhausted (keep_probing, fail),
-                               hold, connect_timeout, close_timeout, list_timeout, max_timeout,
-                               stable_after, backoff {initial, max, multiplier, jitter}
-
-${VAR}, ${env:VAR} and ${VAR:-default} are filled in from the environment. A server whose variable is
-not set is switched off; the others are not concerned.";
 
 // === impl Check ===
 
 impl Check {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let config = source::load(&self.config)?;
+        let sources = self.config.required_sources()?;
+        let config = source::load(&sources)?;
         for finding in &config.findings {
             output::line(&finding.to_string())?;
         }
         if config.has_errors() {
-            return Err(Failure::usage(format!("{} cannot be used", self.config.display())));
+            return Err(Failure::usage(format!("{} cannot be used", sources.names())));
         }
-        for (name, server) in &config.servers {
-            let state = match (&server.unusable, server.disabled) {
-                (Some(reason), _) => format!("off: {reason}"),
-                (None, true) => "off: disabled".to_owned(),
-                (None, false) => "on".to_owned(),
-            };
-            output::line(&format!("{name:<20} {:<40} {state}", server.summary))?;
+        for line in understood(&config) {
+            output::line(line.trim_end())?;
         }
         Ok(())
     }
+}
+
+/// How it was understood, in a few lines without secrets.
+fn understood(config: &Config) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (name, server) in &config.servers {
+        let state = match (&server.unusable, server.disabled) {
+            (Some(reason), _) => format!("off: {reason}"),
+            (None, true) => "off: disabled".to_owned(),
+            (None, false) => "on".to_owned(),
+        };
+        lines.push(format!("{name:<20} {:<40} {state}", server.summary));
+        lines.extend(details(server).map(|detail| format!("  {detail}")));
+    }
+    lines.push(String::new());
+    lines.extend(gateway(&config.gateway));
+    lines
+}
+
+/// What is not as usual about a server.
+fn details(server: &Server) -> impl Iterator<Item = String> {
+    let forwarded: Vec<&str> = server.headers_from_client.iter().map(AsRef::as_ref).collect();
+    let token_file = server.bearer_token_file.as_ref();
+    let per_client = server.isolation == Isolation::PerClient;
+    [
+        server.required.then(|| "required".to_owned()),
+        per_client.then(|| "a connection for each client".to_owned()),
+        server.tools.summary().map(|summary| format!("tools: {summary}")),
+        (!forwarded.is_empty())
+            .then(|| format!("headers from the client: {}", forwarded.join(", "))),
+        token_file.map(|file| format!("token from {}", file.display())),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+fn gateway(gateway: &Gateway) -> Vec<String> {
+    let listen = gateway.listen.map_or_else(|| "127.0.0.1:8080".to_owned(), |at| at.to_string());
+    let names = match gateway.naming {
+        Naming::Prefix => format!("SERVER{}TOOL", gateway.separator),
+        Naming::Bare => "TOOL".to_owned(),
+    };
+    let mut lines = vec!["gateway".to_owned()];
+    let mut say = |what: &str, value: String| lines.push(format!("  {what:<18} {value}"));
+    say("listen", listen);
+    say("names", names);
+    if gateway.auth.is_empty() {
+        let open = if gateway.allow_unauthenticated { ", at any address" } else { "" };
+        say("keys", format!("none: whoever can reach the address may come in{open}"));
+    }
+    for key in &gateway.auth {
+        say("key", key_summary(key));
+    }
+    if !gateway.session_keys.is_empty() {
+        say("session keys", gateway.session_keys.len().to_string());
+    }
+    for (what, values) in
+        [("allowed hosts", &gateway.allowed_hosts), ("allowed origins", &gateway.allowed_origins)]
+    {
+        if !values.is_empty() {
+            say(what, values.join(", "));
+        }
+    }
+    if let Some(folder) = &gateway.payload_dir {
+        let threshold = gateway.payload_threshold;
+        say("payloads", format!("results above {threshold} bytes go to {}", folder.display()));
+    }
+    if gateway.lenient {
+        say("lenient", "clients may skip initialize".to_owned());
+    }
+    lines
+}
+
+fn key_summary(key: &Key) -> String {
+    let only = |what: &str, patterns: &Option<Vec<Pattern>>| match patterns {
+        Some(patterns) => {
+            let patterns: Vec<&str> = patterns.iter().map(Pattern::as_str).collect();
+            format!("; only {what} {}", patterns.join(", "))
+        }
+        None => String::new(),
+    };
+    format!("{}{}{}", key.name, only("servers", &key.servers), only("tools", &key.tools))
 }

@@ -15,6 +15,9 @@ pub(super) struct Understood {
 /// hour, so the number tells which.
 const FIRST_MILLISECONDS: f64 = 1000.0;
 
+/// What the runtime takes at most: longer ones could make a clock overflow.
+pub(super) const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
 pub(super) fn read(value: &Value) -> Result<Understood, String> {
     match value {
         Value::String(text) => {
@@ -47,6 +50,7 @@ fn parse(text: &str) -> Option<Duration> {
         "s" => 1.0,
         "m" => 60.0,
         "h" => 3600.0,
+        "d" => 86400.0,
         _ => return None,
     };
     let number: f64 = digits.trim().parse().ok()?;

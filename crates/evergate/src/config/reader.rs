@@ -1,80 +1,119 @@
 //! Walks one object of a configuration: takes the keys that are known, and complains about the rest.
 
-use std::fmt;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::duration::{self, Understood};
-use super::variables;
+use super::finding::{Finding, Severity};
+use super::pattern::Pattern;
+use super::{duration, size, spelling, variables};
 
-/// Something to say about a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Finding {
-    pub(crate) severity: Severity,
-    /// Where, as in `mcpServers.docs.url`.
-    pub(crate) path: String,
-    pub(crate) message: String,
+/// What is not in a document but decides how it is read.
+#[derive(Clone, Copy)]
+pub(crate) struct Surroundings<'a> {
+    pub(crate) environment: &'a dyn Fn(&str) -> Option<String>,
+    /// Relative paths start here: where the file is.
+    pub(crate) folder: &'a Path,
+    /// The file, if findings must say which one.
+    pub(crate) file: Option<&'a str>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Severity {
-    /// Nothing starts.
-    Error,
-    /// It works, though perhaps not as meant.
-    Warning,
-    /// How something that can be read in two ways was understood.
-    Note,
+/// What reading left behind.
+#[derive(Debug, Default)]
+pub(crate) struct Notes {
+    pub(crate) findings: Vec<Finding>,
+    /// Every key that was looked up, `*` in the place of names: the table of keys is compared with it.
+    pub(crate) asked: BTreeSet<String>,
 }
 
 /// Reads one object.
 pub(crate) struct Reader<'a> {
     object: Option<&'a Map<String, Value>>,
     path: String,
-    findings: &'a mut Vec<Finding>,
-    environment: &'a dyn Fn(&str) -> Option<String>,
+    /// The path with `*` in the place of names.
+    place: String,
+    notes: &'a mut Notes,
+    around: Surroundings<'a>,
     known: Vec<&'static str>,
-    /// The first variable that is not set, and the field that wants it.
-    unset: Option<String>,
+    unset_variables: Unset,
+}
+
+/// What a variable that is not set does.
+enum Unset {
+    /// It is an error: this section is needed as it is.
+    Refused,
+    /// It switches off what is being read: the first one, and the field that wants it.
+    Noted(Option<String>),
 }
 
 // === impl Reader ===
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(
-        value: &'a Value,
-        path: &str,
-        findings: &'a mut Vec<Finding>,
-        environment: &'a dyn Fn(&str) -> Option<String>,
-    ) -> Self {
-        let object = value.as_object();
-        let mut reader = Self {
-            object,
-            path: path.into(),
-            findings,
-            environment,
+    /// Reads a document from its top. Whether it is an object is for the caller to say, once.
+    pub(crate) fn top(document: &'a Value, notes: &'a mut Notes, around: Surroundings<'a>) -> Self {
+        Self {
+            object: document.as_object(),
+            path: String::new(),
+            place: String::new(),
+            notes,
+            around,
             known: Vec::new(),
-            unset: None,
-        };
-        if object.is_none() {
-            reader.error("", &format!("must be an object, not {}", kind(value)));
+            unset_variables: Unset::Noted(None),
         }
-        reader
     }
 
-    pub(crate) fn findings(&mut self) -> &mut Vec<Finding> {
-        self.findings
+    /// Reads one object in another; says so if it is none.
+    fn inner<'b>(
+        &'b mut self,
+        key: &str,
+        place: &str,
+        value: &'b Value,
+        unset_variables: Unset,
+    ) -> Option<Reader<'b>> {
+        let Some(object) = value.as_object() else {
+            self.error(key, &format!("must be an object, not {}", kind(value)));
+            return None;
+        };
+        Some(Reader {
+            object: Some(object),
+            path: self.at(key),
+            place: join(&self.place, place),
+            notes: self.notes,
+            around: self.around,
+            known: Vec::new(),
+            unset_variables,
+        })
     }
 
     pub(crate) fn error(&mut self, key: &str, message: &str) {
         self.say(Severity::Error, key, message);
     }
 
-    pub(crate) fn is_object(&self) -> bool {
-        self.object.is_some()
+    pub(crate) fn warning(&mut self, key: &str, message: &str) {
+        self.say(Severity::Warning, key, message);
+    }
+
+    pub(crate) fn note(&mut self, key: &str, message: &str) {
+        self.say(Severity::Note, key, message);
     }
 
     pub(crate) fn has(&self, key: &str) -> bool {
         self.object.is_some_and(|object| object.contains_key(key))
+    }
+
+    pub(crate) fn around(&self) -> Surroundings<'a> {
+        self.around
+    }
+
+    pub(crate) fn object(&self) -> Option<&'a Map<String, Value>> {
+        self.object
+    }
+
+    /// From here on a variable that is not set is an error.
+    pub(crate) fn refuse_unset_variables(&mut self) {
+        self.unset_variables = Unset::Refused;
     }
 
     /// A sub-object, as it is.
@@ -88,13 +127,46 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a sub-object that is one of Evergate's own: a key it does not know is an error there.
-    pub(crate) fn own_section(&mut self, key: &'static str, read: impl FnOnce(&mut Reader<'_>)) {
-        let Some(value) = self.take(key) else { return };
-        let path = self.at(key);
-        let mut section = Reader::new(value, &path, self.findings, self.environment);
-        read(&mut section);
+    pub(crate) fn own_section<T>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&mut Reader<'_>) -> T,
+    ) -> Option<T> {
+        let value = self.take(key)?;
+        self.nested(key, key, value, read)
+    }
+
+    /// The same for a value that was taken already: `key` says where it is, `place` that with `*` instead of names.
+    pub(crate) fn nested<T>(
+        &mut self,
+        key: &str,
+        place: &str,
+        value: &Value,
+        read: impl FnOnce(&mut Reader<'_>) -> T,
+    ) -> Option<T> {
+        let inherited = match &self.unset_variables {
+            Unset::Refused => Unset::Refused,
+            Unset::Noted(_) => Unset::Noted(None),
+        };
+        let mut section = self.inner(key, place, value, inherited)?;
+        let result = read(&mut section);
         let unset = section.complete(Severity::Error);
-        self.unset = self.unset.take().or(unset);
+        if let (Unset::Noted(first), Some(unset)) = (&mut self.unset_variables, unset) {
+            first.get_or_insert(unset);
+        }
+        Some(result)
+    }
+
+    /// Reads one object that other clients write too: the keys they put there are only worth a warning.
+    pub(crate) fn foreign<T>(
+        &mut self,
+        key: &str,
+        place: &str,
+        value: &Value,
+        read: impl FnOnce(&mut Reader<'_>) -> Option<T>,
+    ) -> Option<T> {
+        let mut entry = self.inner(key, place, value, Unset::Noted(None))?;
+        read(&mut entry)
     }
 
     /// Text with its variables filled in.
@@ -103,14 +175,32 @@ impl<'a> Reader<'a> {
         self.text(key, value)
     }
 
-    pub(crate) fn strings(&mut self, key: &'static str) -> Vec<String> {
-        let Some(value) = self.take(key) else { return Vec::new() };
+    /// A path; a relative one starts at the folder of the file.
+    pub(crate) fn path(&mut self, key: &'static str) -> Option<PathBuf> {
+        let text = self.string(key)?;
+        if text.is_empty() {
+            self.error(key, "must not be empty");
+            return None;
+        }
+        Some(self.around.folder.join(text))
+    }
+
+    pub(crate) fn strings(&mut self, key: &'static str) -> Option<Vec<String>> {
+        let value = self.take(key)?;
         let Some(items) = value.as_array() else {
             self.error(key, &format!("must be a list of strings, not {}", kind(value)));
-            return Vec::new();
+            return None;
         };
         let numbered = items.iter().enumerate();
-        numbered.filter_map(|(n, item)| self.text(&format!("{key}[{n}]"), item)).collect()
+        Some(numbered.filter_map(|(n, item)| self.text(&format!("{key}[{n}]"), item)).collect())
+    }
+
+    pub(crate) fn patterns(&mut self, key: &'static str) -> Option<Vec<Pattern>> {
+        let texts = self.strings(key)?;
+        if texts.iter().any(String::is_empty) {
+            self.error(key, "has an empty pattern, which matches nothing");
+        }
+        Some(texts.iter().map(|text| Pattern::new(text)).collect())
     }
 
     /// Pairs of names and texts. Numbers and booleans count as texts, as they do in an environment.
@@ -155,6 +245,22 @@ impl<'a> Reader<'a> {
         number
     }
 
+    /// How many. Whether it may be none is for the caller to say.
+    pub(crate) fn count(&mut self, key: &'static str) -> Option<usize> {
+        let number = self.integer(key)?;
+        let count = usize::try_from(number).ok();
+        if count.is_none() {
+            self.error(key, &format!("must be at least 1, not {number}"));
+        }
+        count
+    }
+
+    /// How many bytes. Whether it may be none is for the caller to say.
+    pub(crate) fn size(&mut self, key: &'static str) -> Option<usize> {
+        let value = self.take(key)?;
+        size::read(value).map_err(|message| self.error(key, &message)).ok()
+    }
+
     /// One of a few words.
     pub(crate) fn choice<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> Option<T> {
         let word = self.string(key)?;
@@ -166,14 +272,14 @@ impl<'a> Reader<'a> {
         found
     }
 
-    pub(crate) fn duration(&mut self, key: &'static str) -> Option<std::time::Duration> {
+    pub(crate) fn duration(&mut self, key: &'static str) -> Option<Duration> {
         let value = self.take(key)?;
         match duration::read(value) {
-            Ok(Understood { duration, note }) => {
-                if let Some(note) = note {
-                    self.say(Severity::Note, key, &note);
+            Ok(understood) => {
+                if let Some(note) = understood.note {
+                    self.note(key, &note);
                 }
-                Some(duration)
+                Some(understood.duration)
             }
             Err(message) => {
                 self.error(key, &message);
@@ -182,45 +288,61 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// A duration that may be neither nothing nor so long that clocks overflow.
+    pub(crate) fn positive(&mut self, key: &'static str) -> Option<Duration> {
+        let duration = self.duration(key)?;
+        if duration.is_zero() {
+            self.error(key, "must be more than zero");
+        } else if duration > duration::LONGEST {
+            self.error(key, "must not be more than a year");
+        }
+        Some(duration)
+    }
+
     /// Complains about keys nobody asked for, and hands back what kept this object from being complete.
     pub(crate) fn complete(&mut self, severity: Severity) -> Option<String> {
-        let object = self.object?;
-        for key in object.keys() {
+        for key in self.object?.keys() {
             if self.known.contains(&key.as_str()) {
                 continue;
             }
-            let hint = match nearest(key, &self.known) {
+            let hint = match spelling::nearest(key, &self.known) {
                 Some(near) => format!("; did you mean {near:?}?"),
                 None => String::new(),
             };
             self.say(severity, key, &format!("is not a key that is known here{hint}"));
         }
-        self.unset.take()
+        match &mut self.unset_variables {
+            Unset::Refused => None,
+            Unset::Noted(first) => first.take(),
+        }
     }
 
-    /// A key that is none of our business.
-    pub(crate) fn ignore(&mut self, key: &'static str) {
-        self.take(key);
-    }
-
-    fn take(&mut self, key: &'static str) -> Option<&'a Value> {
+    /// A value as it is, for keys that may be written in more than one way.
+    pub(crate) fn take(&mut self, key: &'static str) -> Option<&'a Value> {
         if !self.known.contains(&key) {
             self.known.push(key);
+            self.notes.asked.insert(join(&self.place, key));
         }
         self.object?.get(key).filter(|value| !value.is_null())
     }
 
-    fn text(&mut self, key: &str, value: &Value) -> Option<String> {
+    /// One text with its variables filled in.
+    pub(crate) fn text(&mut self, key: &str, value: &Value) -> Option<String> {
         let Some(text) = value.as_str() else {
             self.error(key, &format!("must be a string, not {}", kind(value)));
             return None;
         };
-        match variables::expand(text, self.environment) {
+        match variables::expand(text, self.around.environment) {
             Ok(text) => Some(text),
             Err(variables::Unset::Variable(name)) => {
-                let reason =
-                    format!("{}: the environment variable {name} is not set", self.at(key));
-                self.unset.get_or_insert(reason);
+                let message = format!("the environment variable {name} is not set");
+                let path = self.at(key);
+                match &mut self.unset_variables {
+                    Unset::Refused => self.error(key, &message),
+                    Unset::Noted(first) => {
+                        first.get_or_insert_with(|| format!("{path}: {message}"));
+                    }
+                }
                 None
             }
             Err(variables::Unset::Malformed) => {
@@ -231,43 +353,29 @@ impl<'a> Reader<'a> {
     }
 
     fn say(&mut self, severity: Severity, key: &str, message: &str) {
-        let path = self.at(key);
-        self.findings.push(Finding { severity, path, message: message.into() });
+        let (file, path) = (self.around.file.map(str::to_owned), self.at(key));
+        let message = message.to_owned();
+        self.notes.findings.push(Finding { severity, file, path, message });
     }
 
     fn at(&self, key: &str) -> String {
         match (self.path.as_str(), key) {
             ("", "") => "the whole file".to_owned(),
-            ("", key) => key.to_owned(),
-            (path, "") => path.to_owned(),
-            (path, key) => format!("{path}.{key}"),
+            (path, key) => join(path, key),
         }
     }
 }
 
-/// The known key that a mistyped one is closest to, if it is close at all.
-fn nearest(key: &str, known: &[&'static str]) -> Option<&'static str> {
-    let close = known.iter().map(|candidate| (distance(key, candidate), *candidate));
-    close.filter(|(distance, _)| *distance <= 2).min().map(|(_, candidate)| candidate)
-}
-
-/// Edits that lead from one word to the other, in letters regardless of case.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b) = (a.to_lowercase(), b.to_lowercase());
-    let mut row: Vec<usize> = (0..=b.chars().count()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.chars().enumerate() {
-            let replaced = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
-        }
+fn join(path: &str, key: &str) -> String {
+    match (path, key) {
+        ("", key) => key.to_owned(),
+        (path, "") => path.to_owned(),
+        (path, key) => format!("{path}.{key}"),
     }
-    row[b.chars().count()]
 }
 
-fn kind(value: &Value) -> &'static str {
+/// What a value is, for messages.
+pub(super) fn kind(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
@@ -275,18 +383,5 @@ fn kind(value: &Value) -> &'static str {
         Value::String(_) => "a string",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
-    }
-}
-
-// === impl Finding ===
-
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let severity = match self.severity {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Note => "note",
-        };
-        write!(f, "{severity}: {}: {}", self.path, self.message)
     }
 }

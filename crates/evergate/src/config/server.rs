@@ -1,13 +1,52 @@
 //! One entry of `mcpServers`.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use evergate_runtime::{HttpKind, OnExhausted, Profile, Replay, Restart, Settings};
+use evergate_runtime::{HttpKind, Replay, Settings};
+use http::HeaderName;
+use http::header::AUTHORIZATION;
 
-use super::Server;
-use super::reader::{Reader, Severity};
+use super::finding::Severity;
+use super::gateway::Gateway;
+use super::reader::Reader;
+use super::tools::{self, ToolRules};
+use super::{digest, lifecycle};
 
-const REPLAY: &[(&str, Replay)] =
+/// One entry of `mcpServers`.
+#[derive(Debug, Clone)]
+pub(crate) struct Server {
+    /// How to reach and treat it. The token of `bearer_token_file` is not in it: that is read when it is needed.
+    pub(crate) settings: Settings,
+    /// Where it is, fit to be shown.
+    pub(crate) summary: String,
+    /// Off by the file's own word.
+    pub(crate) disabled: bool,
+    /// Why it cannot be used although the file wants it: a variable that is not set.
+    pub(crate) unusable: Option<String>,
+    /// Nothing is ready without it.
+    pub(crate) required: bool,
+    pub(crate) isolation: Isolation,
+    pub(crate) tools: ToolRules,
+    /// Headers of the client's request that are passed on to the server.
+    pub(crate) headers_from_client: Vec<HeaderName>,
+    /// Holds the token for the `Authorization` header.
+    pub(crate) bearer_token_file: Option<PathBuf>,
+    /// Changes when the connection must be made anew for the entry to be obeyed.
+    pub(crate) connection_digest: String,
+}
+
+/// Who shares a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Isolation {
+    /// All clients.
+    #[default]
+    Shared,
+    /// Nobody: each client has its own.
+    PerClient,
+}
+
+pub(super) const REPLAY: &[(&str, Replay)] =
     &[("safe", Replay::Safe), ("always", Replay::Always), ("never", Replay::Never)];
 
 /// What the word `type` may say about a server. Clients spell it in many ways.
@@ -31,32 +70,118 @@ const KINDS: &[(&str, Kind)] = &[
     ("json-rpc", Kind::Http(HttpKind::Plain)),
 ];
 
-type SetDuration = fn(Settings, Duration) -> Settings;
-
 /// Keys of other clients that change nothing here, so that nobody is warned about them.
 const MEANT_FOR_CLIENTS: &[&str] = &["autoApprove", "alwaysAllow", "description", "icon"];
 
-pub(super) fn read(name: &str, reader: &mut Reader<'_>) -> Option<Server> {
-    if !reader.is_object() {
-        return None;
+/// Headers that belong to one connection or to the protocol: a client's do not fit the server's.
+const NOT_FORWARDED: &[&str] = &[
+    "accept",
+    "accept-encoding",
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "expect",
+    "host",
+    "keep-alive",
+    "last-event-id",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "origin",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+// === impl Server ===
+
+impl Server {
+    /// A server of which nothing is said but how to reach it.
+    pub(crate) fn plain(settings: Settings) -> Self {
+        Self {
+            settings,
+            summary: String::new(),
+            disabled: false,
+            unusable: None,
+            required: false,
+            isolation: Isolation::Shared,
+            tools: ToolRules::default(),
+            headers_from_client: Vec::new(),
+            bearer_token_file: None,
+            connection_digest: String::new(),
+        }
     }
+}
+
+/// Reads one entry. What the gateway section says for all servers is its starting point.
+pub(super) fn read(name: &str, reader: &mut Reader<'_>, gateway: &Gateway) -> Option<Server> {
+    for key in MEANT_FOR_CLIENTS {
+        reader.take(key);
+    }
+    let target = target(reader);
+    let tools = tools::read(reader);
+    let isolations = [("shared", Isolation::Shared), ("per_client", Isolation::PerClient)];
+    let isolation = reader.choice("isolation", &isolations).unwrap_or_default();
+    let headers_from_client = headers_from_client(reader, gateway);
+    let bearer_token_file = bearer_token_file(reader, &headers_from_client);
+    let (settings, summary) = target?;
+    let settings = settings.max_message_bytes(gateway.max_result_bytes);
+    let settings = timing(reader, settings);
+    let (settings, required) = lifecycle::read(reader, settings);
+    let enabled = reader.flag("enabled").unwrap_or(true);
+    let disabled = reader.flag("disabled").unwrap_or(false) || !enabled;
+    let unusable = reader.complete(Severity::Warning);
+    if unusable.is_none() {
+        for problem in settings.problems(name) {
+            let inner = reader.object().and_then(|entry| entry.get("lifecycle"));
+            let inner = inner.is_some_and(|inner| inner.get(problem.field).is_some());
+            let section = if inner { "lifecycle." } else { "" };
+            reader.error(&format!("{section}{}", problem.field), &problem.message);
+        }
+    }
+    if name.contains(&gateway.separator) {
+        let message = format!(
+            "contains the separator {:?}: the names of its tools will be awkward",
+            gateway.separator
+        );
+        reader.warning("", &message);
+    }
+    let connection_digest = digest::of_connection(reader, gateway);
+    Some(Server {
+        settings,
+        summary,
+        disabled,
+        unusable,
+        required,
+        isolation,
+        tools,
+        headers_from_client,
+        bearer_token_file,
+        connection_digest,
+    })
+}
+
+/// Where the server is, and that fit to be shown.
+fn target(reader: &mut Reader<'_>) -> Option<(Settings, String)> {
     let command = reader.string("command");
     let url = reader.string("url");
-    let kind = reader.choice("type", KINDS).or(reader.choice("transport", KINDS));
-    let (args, env, headers) =
-        (reader.strings("args"), reader.pairs("env"), reader.pairs("headers"));
+    let kind = reader.choice("type", KINDS);
+    let kind = kind.or(reader.choice("transport", KINDS));
+    let args = reader.strings("args").unwrap_or_default();
+    let (env, headers) = (reader.pairs("env"), reader.pairs("headers"));
     let cwd = reader.string("cwd");
-    for key in MEANT_FOR_CLIENTS {
-        reader.ignore(key);
-    }
-    let (settings, summary) = match (reader.has("command"), reader.has("url")) {
+    match (reader.has("command"), reader.has("url")) {
         (true, true) => {
             reader.error("", "has both a command and a url: remove one of them");
-            return None;
+            None
         }
         (false, false) => {
             reader.error("", "has neither a command nor a url");
-            return None;
+            None
         }
         (true, false) => {
             if !matches!(kind, None | Some(Kind::Stdio)) {
@@ -68,7 +193,7 @@ pub(super) fn read(name: &str, reader: &mut Reader<'_>) -> Option<Server> {
             for (name, value) in env {
                 settings = settings.env(name, value);
             }
-            (if let Some(cwd) = cwd { settings.cwd(cwd) } else { settings }, summary)
+            Some((if let Some(cwd) = cwd { settings.cwd(cwd) } else { settings }, summary))
         }
         (false, true) => {
             let Kind::Http(kind) = kind.unwrap_or(Kind::Http(HttpKind::Auto)) else {
@@ -79,28 +204,20 @@ pub(super) fn read(name: &str, reader: &mut Reader<'_>) -> Option<Server> {
             for (name, value) in headers {
                 settings = settings.header(name, value);
             }
-            (settings, format!("http: {}", without_secrets(&url.unwrap_or_default())))
-        }
-    };
-    let settings = timing(reader, settings);
-    let settings = lifecycle(reader, settings);
-    let enabled = reader.flag("enabled").unwrap_or(true);
-    let disabled = reader.flag("disabled").unwrap_or(false) || !enabled;
-    let unusable = reader.complete(Severity::Warning);
-    if unusable.is_none() {
-        for problem in settings.problems(name) {
-            reader.error(problem.field, &problem.message);
+            Some((settings, format!("http: {}", without_secrets(&url.unwrap_or_default()))))
         }
     }
-    Some(Server { settings, summary, disabled, unusable })
 }
 
 fn timing(reader: &mut Reader<'_>, mut settings: Settings) -> Settings {
     if let Some(timeout) = reader.duration("timeout") {
         settings = settings.timeout(timeout).max_timeout(timeout.max(Duration::from_secs(3600)));
     }
-    if reader.flag("required").unwrap_or(false) {
-        settings = settings.required();
+    if let Some(timeout) = reader.duration("max_timeout") {
+        settings = settings.max_timeout(timeout);
+    }
+    if let Some(hold) = reader.duration("hold") {
+        settings = settings.hold(hold);
     }
     if let Some(replay) = reader.choice("replay", REPLAY) {
         settings = settings.replay(replay);
@@ -108,63 +225,58 @@ fn timing(reader: &mut Reader<'_>, mut settings: Settings) -> Settings {
     settings
 }
 
-/// Evergate's own section of an entry.
-fn lifecycle(reader: &mut Reader<'_>, settings: Settings) -> Settings {
-    let mut result = settings.clone();
-    reader.own_section("lifecycle", |section| {
-        let mut settings = settings;
-        let profiles = [
-            ("resilient", Profile::Resilient),
-            ("strict", Profile::Strict),
-            ("best-effort", Profile::BestEffort),
-        ];
-        if let Some(profile) = section.choice("profile", &profiles) {
-            settings = settings.profile(profile);
+fn headers_from_client(reader: &mut Reader<'_>, gateway: &Gateway) -> Vec<HeaderName> {
+    const KEY: &str = "headers_from_client";
+    let mut headers = Vec::new();
+    for (n, text) in reader.strings(KEY).unwrap_or_default().iter().enumerate() {
+        let field = format!("{KEY}[{n}]");
+        let Ok(header) = HeaderName::try_from(text) else {
+            reader.error(&field, &format!("{text:?} is not a header name"));
+            continue;
+        };
+        if NOT_FORWARDED.contains(&header.as_str()) {
+            reader.error(
+                &field,
+                &format!("{header} belongs to the protocol and cannot be forwarded"),
+            );
+            continue;
         }
-        let restarts = [
-            ("never", Restart::Never),
-            ("on_failure", Restart::OnFailure),
-            ("always", Restart::Always),
-        ];
-        if let Some(restart) = section.choice("restart", &restarts) {
-            settings = settings.restart(restart);
+        if !gateway.auth.is_empty() && matches!(header.as_str(), "authorization" | "x-api-key") {
+            let message = format!(
+                "a client that shows its gateway key in {header} would hand it to this server"
+            );
+            reader.warning(&field, &message);
         }
-        let ends = [("keep_probing", OnExhausted::KeepProbing), ("fail", OnExhausted::Fail)];
-        if let Some(end) = section.choice("on_exhausted", &ends) {
-            settings = settings.on_exhausted(end);
+        if !headers.contains(&header) {
+            headers.push(header);
         }
-        match section.integer("max_attempts") {
-            Some(-1) => settings = settings.max_attempts(None),
-            Some(attempts) => match u32::try_from(attempts) {
-                Ok(attempts) => settings = settings.max_attempts(Some(attempts)),
-                Err(_) => section.error("max_attempts", "must be -1 (no limit), 0 or more"),
-            },
-            None => {}
-        }
-        let durations: [(&'static str, SetDuration); 6] = [
-            ("hold", Settings::hold),
-            ("connect_timeout", Settings::connect_timeout),
-            ("close_timeout", Settings::close_timeout),
-            ("list_timeout", Settings::list_timeout),
-            ("max_timeout", Settings::max_timeout),
-            ("stable_after", Settings::stable_after),
-        ];
-        for (key, set) in durations {
-            if let Some(duration) = section.duration(key) {
-                settings = set(settings, duration);
-            }
-        }
-        section.own_section("backoff", |backoff| {
-            let second = Duration::from_secs(1);
-            let initial = backoff.duration("initial").unwrap_or(second);
-            let max = backoff.duration("max").unwrap_or((32 * second).max(initial));
-            let multiplier = backoff.number("multiplier").unwrap_or(2.0);
-            let jitter = backoff.number("jitter").unwrap_or(1.0);
-            settings = settings.clone().backoff(initial, max, multiplier, jitter);
-        });
-        result = settings;
-    });
-    result
+    }
+    if reader.has(KEY) && reader.has("command") {
+        reader.error(KEY, "is only for servers with a url");
+    }
+    headers
+}
+
+fn bearer_token_file(reader: &mut Reader<'_>, forwarded: &[HeaderName]) -> Option<PathBuf> {
+    const KEY: &str = "bearer_token_file";
+    let file = reader.path(KEY);
+    if !reader.has(KEY) {
+        return None;
+    }
+    if reader.has("command") {
+        reader.error(KEY, "is only for servers with a url");
+    }
+    let mut fixed = reader.section("headers").into_iter().flatten();
+    if fixed.any(|(name, _)| name.eq_ignore_ascii_case("authorization")) {
+        reader.error(KEY, "and headers both set authorization: remove one of them");
+    }
+    if forwarded.contains(&AUTHORIZATION) {
+        reader.error(KEY, "and headers_from_client both set authorization: remove one of them");
+    }
+    if file.as_ref().is_some_and(|file| !file.exists()) {
+        reader.warning(KEY, "there is no such file yet: the server is called without a token");
+    }
+    file
 }
 
 /// A URL as it may be shown: its query and user may hold secrets.

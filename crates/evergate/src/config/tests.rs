@@ -1,3 +1,7 @@
+mod gateway;
+mod servers;
+mod sources;
+
 use serde_json::json;
 
 use super::*;
@@ -5,9 +9,15 @@ use super::*;
 fn environment(name: &str) -> Option<String> {
     match name {
         "TOKEN" => Some("hunter2".into()),
+        "LONG" => Some("long-enough-hunter2".into()),
         "EMPTY" => Some(String::new()),
         _ => None,
     }
+}
+
+fn read(document: &Value, environment: &dyn Fn(&str) -> Option<String>) -> Config {
+    let folder = PathBuf::from("/etc/evergate");
+    super::read(&[Document { name: "a.json".into(), folder, value: document.clone() }], environment)
 }
 
 fn findings(document: &Value) -> String {
@@ -57,7 +67,7 @@ fn every_mistake_is_reported_at_once_with_its_place() {
     error: mcpServers.e.command: must not be empty
     error: mcpServers.f.lifecycle.max_attempts: must be -1 (no limit), 0 or more
     error: mcpServers.f.lifecycle.restrat: is not a key that is known here; did you mean "restart"?
-    error: mcpServers.f.backoff: jitter must be between 0 and 1
+    error: mcpServers.f.lifecycle.backoff: jitter must be between 0 and 1
     error: mcpServers.g.env.X: has a "${" that is not closed or names nothing
     note: mcpServers.g.timeout: 1500 was understood as milliseconds; write "1.5s" to be clear
     warning: mcpServers.g.comand: is not a key that is known here; did you mean "command"?
@@ -99,7 +109,7 @@ fn without_servers_there_is_nothing_to_use() {
     );
     assert_eq!(
         findings(&json!([])),
-        "error: the whole file: must be an object, not a list\nerror: mcpServers: is missing: an object of servers by name is expected"
+        "error: the whole file: must be an object\nerror: mcpServers: is missing: an object of servers by name is expected"
     );
 }
 

@@ -1,0 +1,78 @@
+//! Tells whether an entry changed in a way that its connection must be made anew for.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::gateway::Gateway;
+use super::reader::Reader;
+use super::variables;
+
+/// The keys that the runtime's settings are made of.
+pub(super) const CONNECTION: &[&str] = &[
+    "command",
+    "args",
+    "env",
+    "cwd",
+    "url",
+    "headers",
+    "type",
+    "transport",
+    "bearer_token_file",
+    "timeout",
+    "max_timeout",
+    "hold",
+    "replay",
+    "lifecycle",
+];
+
+/// Hexadecimal SHA-256 of these keys with their variables filled in: a new value in the environment counts as a change.
+pub(super) fn of_connection(reader: &Reader<'_>, gateway: &Gateway) -> String {
+    let mut text = String::new();
+    let environment = reader.around().environment;
+    for key in CONNECTION {
+        if let Some(value) = reader.object().and_then(|entry| entry.get(*key)) {
+            text.push_str(key);
+            write_canonical(&mut text, value, environment);
+        }
+    }
+    // Other folders make other files of relative paths, and the gateway's limit is the server's.
+    text.push_str(&reader.around().folder.to_string_lossy());
+    text.push_str(&gateway.max_result_bytes.to_string());
+    Sha256::digest(text.as_bytes()).iter().fold(String::new(), |mut hex, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}
+
+/// JSON with sorted keys, whatever order the map keeps.
+fn write_canonical(text: &mut String, value: &Value, environment: &dyn Fn(&str) -> Option<String>) {
+    match value {
+        Value::Object(object) => {
+            let mut entries: Vec<_> = object.iter().collect();
+            entries.sort_by_key(|(key, _)| *key);
+            text.push('{');
+            for (key, value) in entries {
+                text.push_str(&Value::from(key.as_str()).to_string());
+                write_canonical(text, value, environment);
+            }
+            text.push('}');
+        }
+        Value::Array(items) => {
+            text.push('[');
+            for item in items {
+                write_canonical(text, item, environment);
+                text.push(',');
+            }
+            text.push(']');
+        }
+        Value::String(raw) => {
+            // One that is not set stands for itself: setting it is a change.
+            let filled = variables::expand(raw, environment).unwrap_or_else(|_| raw.clone());
+            text.push_str(&Value::from(filled).to_string());
+        }
+        value => text.push_str(&value.to_string()),
+    }
+}
