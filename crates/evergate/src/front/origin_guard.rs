@@ -1,0 +1,137 @@
+//! Protection against DNS rebinding: a web page must not reach a gateway on the machine of whoever looks at it.
+//!
+//! A page can make a browser send requests to a name that suddenly means 127.0.0.1, but it can change neither the `Host`
+//! nor the `Origin` the browser adds. Names that always mean this machine are safe, every other has to be allowed.
+//!
+//! MCP 2025-11-25, transports: "Servers MUST validate the Origin header on all incoming connections to prevent DNS
+//! rebinding attacks. If the Origin header is present and invalid, servers MUST respond with HTTP 403 Forbidden."
+
+mod authority;
+#[cfg(test)]
+mod tests;
+
+use std::net::SocketAddr;
+
+use http::HeaderMap;
+use http::header::{HOST, HeaderName, HeaderValue, ORIGIN};
+
+use self::authority::{Authority, Origin};
+
+/// Which `Host` and `Origin` headers are let in.
+#[derive(Debug)]
+pub(crate) struct OriginGuard {
+    on_loopback: bool,
+    hosts: Allowed<Authority>,
+    origins: Allowed<Origin>,
+}
+
+/// A request that is not let in: HTTP 403.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub(crate) struct Refused {
+    /// What is wrong with it, and what would help.
+    pub(crate) what: &'static str,
+}
+
+#[derive(Debug)]
+struct Allowed<T> {
+    /// The list holds `*`.
+    all: bool,
+    /// The list holds nothing at all.
+    unset: bool,
+    listed: Vec<T>,
+}
+
+const NO_HOST: Refused = Refused { what: "the request has no Host header" };
+const SEVERAL_HOSTS: Refused = Refused { what: "the request has more than one Host header" };
+const BAD_HOST: Refused = Refused { what: "the Host header cannot be read" };
+const OTHER_HOST: Refused =
+    Refused { what: "the Host header names a host that is not listed in allowed_hosts" };
+const SEVERAL_ORIGINS: Refused = Refused { what: "the request has more than one Origin header" };
+const BAD_ORIGIN: Refused = Refused { what: "the Origin header names no origin" };
+const OTHER_ORIGIN: Refused =
+    Refused { what: "the Origin header names an origin that is not listed in allowed_origins" };
+
+// === impl OriginGuard ===
+
+impl OriginGuard {
+    /// A host in `allowed_hosts` may have a port, then only that counts. An origin is a whole one, such as
+    /// `https://app.example`. `*` allows all. Entries that cannot be read allow nothing.
+    pub(crate) fn new(
+        listen: SocketAddr,
+        allowed_hosts: &[String],
+        allowed_origins: &[String],
+    ) -> Self {
+        Self {
+            on_loopback: listen.ip().to_canonical().is_loopback(),
+            hosts: Allowed::new(allowed_hosts, Authority::parse),
+            // People copy origins out of address bars, slash and all.
+            origins: Allowed::new(allowed_origins, |text| {
+                Origin::parse(text.strip_suffix('/').unwrap_or(text))
+            }),
+        }
+    }
+
+    /// Whether a request with these headers is let in.
+    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), Refused> {
+        let host = one(headers, &HOST, SEVERAL_HOSTS)?.ok_or(NO_HOST)?;
+        let host = host.to_str().ok().and_then(Authority::parse).ok_or(BAD_HOST)?;
+        if !self.allows_host(&host) {
+            return Err(OTHER_HOST);
+        }
+        let Some(origin) = one(headers, &ORIGIN, SEVERAL_ORIGINS)? else { return Ok(()) };
+        // "null" ends here too: any page can have that origin by putting itself into a sandbox.
+        let origin = origin.to_str().ok().and_then(Origin::parse).ok_or(BAD_ORIGIN)?;
+        if self.allows_origin(&origin, &host) { Ok(()) } else { Err(OTHER_ORIGIN) }
+    }
+
+    /// The value of `Access-Control-Allow-Origin`, if the request has an origin and is let in.
+    pub(crate) fn cors(&self, headers: &HeaderMap) -> Option<HeaderValue> {
+        self.check(headers).ok()?;
+        headers.get(ORIGIN).cloned()
+    }
+
+    fn allows_host(&self, host: &Authority) -> bool {
+        let own = if self.on_loopback { host.is_loopback() } else { self.hosts.unset };
+        own || self.hosts.all || self.lists_host(host)
+    }
+
+    fn allows_origin(&self, origin: &Origin, host: &Authority) -> bool {
+        let same = origin.authority.host == host.host;
+        let own = if self.on_loopback {
+            // With rebinding both headers name the attacker, so that they are equal proves nothing here.
+            origin.authority.is_loopback() || (same && self.lists_host(host))
+        } else {
+            same
+        };
+        own || self.origins.all || self.origins.listed.contains(origin)
+    }
+
+    fn lists_host(&self, host: &Authority) -> bool {
+        self.hosts.listed.iter().any(|listed| listed.covers(host))
+    }
+}
+
+/// The only header of that name.
+fn one<'a>(
+    headers: &'a HeaderMap,
+    name: &HeaderName,
+    several: Refused,
+) -> Result<Option<&'a HeaderValue>, Refused> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next();
+    if values.next().is_some() { Err(several) } else { Ok(first) }
+}
+
+// === impl Allowed ===
+
+impl<T> Allowed<T> {
+    fn new(texts: &[String], parse: fn(&str) -> Option<T>) -> Self {
+        let texts = || texts.iter().map(|text| text.trim());
+        Self {
+            all: texts().any(|text| text == "*"),
+            unset: texts().next().is_none(),
+            listed: texts().filter_map(parse).collect(),
+        }
+    }
+}
