@@ -2,39 +2,54 @@
 
 mod call;
 mod check;
+mod schema;
+mod serve;
 mod source;
+mod stdio;
 mod tools;
+mod wrap;
 
 use clap::{Parser, Subcommand};
 
 use crate::demo;
 use crate::exit_code::Failure;
+use crate::logging::{self, LogFormat};
 
 /// Keeps MCP connections alive.
 ///
 /// Servers restart, sessions expire, processes crash, and the agent that uses them does not notice: its next call
 /// waits a bounded time and succeeds, and a call whose fate is truly unknown ends at once with an error that says so.
 ///
-/// Without a command it runs a demonstration: two MCP servers, everything that usually goes wrong with them, and what
-/// happened to each call. It takes about five seconds and touches nothing outside this process and its child.
+/// Without a command it serves: all servers of the configuration behind one URL.
 #[derive(Debug, Parser)]
 #[command(
     version,
+    args_conflicts_with_subcommands = true,
     after_help = "Exit codes: 0 ok, 64 bad usage or configuration, 69 unavailable, 70 internal.\n\
-                  Set RUST_LOG=info to see every transition as a log line on stderr."
+                  RUST_LOG chooses what is logged, as in RUST_LOG=debug."
 )]
 pub(crate) struct Cli {
+    /// How logs are written to standard error.
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
+    log_format: LogFormat,
+    #[command(flatten)]
+    serve: serve::Serve,
     #[command(subcommand)]
     command: Option<Command>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the demonstration (the default).
-    Demo,
+    Serve(serve::Serve),
+    Stdio(stdio::Stdio),
+    Wrap(wrap::Wrap),
     Check(check::Check),
     Tools(tools::Tools),
     Call(call::Call),
+    /// Print the JSON Schema of a configuration, for editors.
+    Schema,
+    /// Show what recovery looks like: two servers, everything that usually goes wrong, what became of each call.
+    Demo,
     /// The demonstration's own child: an MCP server on standard input and output.
     #[command(hide = true)]
     DemoServer,
@@ -44,20 +59,31 @@ enum Command {
 
 impl Cli {
     pub(crate) fn run(self) -> Result<(), Failure> {
-        tracing_subscriber::fmt()
-            .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
-            .with_writer(std::io::stderr)
-            .init();
+        let command = self.command.unwrap_or(Command::Serve(self.serve));
+        // A service tells what happens to it; a one-shot command only what it was asked for.
+        let level = match command {
+            Command::Serve(_) => "info",
+            Command::Stdio(_) | Command::Wrap(_) => "warn",
+            _ => "error",
+        };
+        logging::start(self.log_format, level);
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        match self.command.unwrap_or(Command::Demo) {
-            Command::Demo => Ok(runtime.block_on(demo::run())?),
+        let result = match command {
+            Command::Serve(serve) => runtime.block_on(serve.run()),
+            Command::Stdio(stdio) => runtime.block_on(stdio.run()),
+            Command::Wrap(wrap) => runtime.block_on(wrap.run()),
             Command::Check(check) => check.run(),
             Command::Tools(tools) => runtime.block_on(tools.run()),
             Command::Call(call) => runtime.block_on(call.run()),
+            Command::Schema => schema::run(),
+            Command::Demo => runtime.block_on(demo::run()).map_err(Failure::from),
             Command::DemoServer => {
                 runtime.block_on(demo::serve_stdio());
                 Ok(())
             }
-        }
+        };
+        // A read from standard input that nobody waits for any more must not hold up the end.
+        runtime.shutdown_background();
+        result
     }
 }

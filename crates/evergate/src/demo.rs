@@ -13,6 +13,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::config::{self, Config};
 use printer::Printer;
 
 /// Longer than any step takes, so that a demonstration that fails says so instead of hanging.
@@ -30,6 +31,30 @@ pub(crate) async fn serve_stdio() {
         move |_| json!({ "content": [{ "type": "text", "text": pid.to_string() }] }),
     );
     serve_lines(&server, tokio::io::stdin(), tokio::io::stdout()).await;
+}
+
+/// Two servers for a gateway without a configuration: one in this process, one a child of it.
+pub(crate) struct Embedded {
+    pub(crate) config: Config,
+    _http: HttpServer,
+}
+
+// === impl Embedded ===
+
+impl Embedded {
+    pub(crate) async fn start() -> anyhow::Result<Self> {
+        let http = HttpServer::start(Server::new()).await;
+        let myself = std::env::current_exe().context("cannot find the program itself")?;
+        let mut config = Config::default();
+        let servers = [
+            ("web", Settings::http(http.url())),
+            ("child", Settings::stdio(myself, ["demo-server"])),
+        ];
+        for (name, settings) in servers {
+            config.servers.insert(name.to_owned(), config::Server::plain(settings));
+        }
+        Ok(Self { config, _http: http })
+    }
 }
 
 /// Plays all acts and sums up.

@@ -57,6 +57,10 @@ impl Failure {
         Self { code: UNAVAILABLE, error: anyhow::Error::msg(message) }
     }
 
+    pub(crate) fn internal(message: &'static str) -> Self {
+        Self { code: INTERNAL, error: anyhow::Error::msg(message) }
+    }
+
     /// The reader went away, as `head` does: not our failure.
     fn is_closed_pipe(&self) -> bool {
         let io = self.error.downcast_ref::<io::Error>();

@@ -4,7 +4,13 @@ mod cli;
 mod config;
 mod demo;
 mod exit_code;
+mod front;
+mod gateway;
+mod logging;
 mod output;
+mod serve;
+mod state;
+mod tasks;
 
 use std::process::ExitCode;
 

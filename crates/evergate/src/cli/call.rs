@@ -1,25 +1,24 @@
 //! `evergate call`: one tool call from a shell.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use evergate_runtime::{CallFailure, RawJson};
 use serde_json::Value;
 
-use super::source;
+use super::source::{self, ConfigArgs};
 use crate::exit_code::Failure;
 use crate::output;
 
 /// Call one tool and print its result.
 ///
 /// Exits with 0 if the tool answered, also when its answer says `isError`; with 69 if the server could not be reached or
-/// the outcome is unknown; with 64 if the arguments are not JSON. The error says whether the call may have run.
+/// the outcome is unknown; with 64 if the arguments are not JSON or the configuration does not allow
+/// the tool. The error says whether the call may have run.
 #[derive(Debug, Args)]
 pub(crate) struct Call {
-    /// A JSON or TOML file with an `mcpServers` section.
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    #[command(flatten)]
+    config: ConfigArgs,
     /// The server, as the file names it.
     server: String,
     /// The tool, as the server names it.
@@ -30,9 +29,9 @@ pub(crate) struct Call {
     /// Print the result as the server sent it instead of its text.
     #[arg(long)]
     json: bool,
-    /// How long the call may take, waiting for the server included, in seconds.
-    #[arg(long, default_value_t = 60, value_name = "SECONDS")]
-    timeout: u64,
+    /// How long the call may take, waiting for the server included, in seconds. What the configuration says if absent.
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<u64>,
 }
 
 // === impl Call ===
@@ -42,15 +41,32 @@ impl Call {
         let arguments = RawJson::from_text(self.arguments.clone()).map_err(|error| {
             Failure::usage(format!("the arguments are not valid JSON: {error}"))
         })?;
-        let config = source::load_usable(&self.config)?;
+        let config = self.config.load_usable()?;
+        let rules = config.servers.get(&self.server).map(|server| server.tools.clone());
+        let rules = rules.unwrap_or_default();
+        if !rules.allows(&self.tool) {
+            let (server, tool) = (&self.server, &self.tool);
+            return Err(Failure::usage(format!(
+                "the configuration does not allow the tool {tool:?} of {server}"
+            )));
+        }
         let (hub, servers) = source::start(&config, Some(&self.server))?;
         let [server] = &servers[..] else {
             return Err(
                 anyhow::anyhow!("one server was to be started, not {}", servers.len()).into()
             );
         };
-        let call =
-            server.call_tool(&self.tool, arguments).deadline(Duration::from_secs(self.timeout));
+        let own = rules.overrides_for(&self.tool);
+        let mut call = server.call_tool(&self.tool, arguments);
+        if let Some(hold) = own.hold {
+            call = call.hold(hold);
+        }
+        if let Some(timeout) = own.timeout {
+            call = call.timeout(timeout);
+        }
+        if let Some(deadline) = self.timeout.map(Duration::from_secs).or(own.max_timeout) {
+            call = call.deadline(deadline);
+        }
         let result = call.await;
         hub.shutdown(Duration::from_secs(5)).await;
         match result {

@@ -1,24 +1,24 @@
 //! `evergate tools`: what the servers offer.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 use evergate_runtime::{Hub, ServerHandle, StateKind};
 use serde_json::{Value, json};
 
-use super::source;
+use super::source::{self, ConfigArgs};
+use crate::config::ToolRules;
 use crate::exit_code::Failure;
 use crate::output;
 
 /// List the tools of all servers, or of one.
 ///
+/// Tools that the configuration does not allow are left out.
 /// A server that cannot be reached is reported on stderr, and makes the exit code 69; the others are listed all the same.
 #[derive(Debug, Args)]
 pub(crate) struct Tools {
-    /// A JSON or TOML file with an `mcpServers` section.
-    #[arg(long, value_name = "FILE")]
-    config: PathBuf,
+    #[command(flatten)]
+    config: ConfigArgs,
     /// Only this server.
     server: Option<String>,
     /// Print the tools as the servers describe them, one JSON object a line with `server` and `tool`.
@@ -33,12 +33,15 @@ pub(crate) struct Tools {
 
 impl Tools {
     pub(crate) async fn run(&self) -> Result<(), Failure> {
-        let config = source::load_usable(&self.config)?;
+        let config = self.config.load_usable()?;
         let (hub, servers) = source::start(&config, self.server.as_deref())?;
         let mut missing = Vec::new();
         for server in &servers {
             match listed(&hub, server, Duration::from_secs(self.wait)).await {
-                Ok(tools) => self.print(server.name(), &tools)?,
+                Ok(tools) => {
+                    let rules = config.servers.get(server.name()).map(|server| &server.tools);
+                    self.print(server.name(), &tools, rules)?;
+                }
                 Err(reason) => missing.push(format!("{}: {reason}", server.name())),
             }
         }
@@ -46,13 +49,21 @@ impl Tools {
         if missing.is_empty() { Ok(()) } else { Err(Failure::unavailable(missing.join("\n"))) }
     }
 
-    fn print(&self, server: &str, tools: &[Value]) -> Result<(), Failure> {
+    fn print(
+        &self,
+        server: &str,
+        tools: &[Value],
+        rules: Option<&ToolRules>,
+    ) -> Result<(), Failure> {
         for tool in tools {
+            let name = tool["name"].as_str().unwrap_or_default();
+            if !rules.is_none_or(|rules| rules.allows(name)) {
+                continue;
+            }
             if self.json {
                 output::line(&json!({ "server": server, "tool": tool }).to_string())?;
                 continue;
             }
-            let name = tool["name"].as_str().unwrap_or_default();
             let about = tool["description"].as_str().unwrap_or_default();
             let about = about.lines().next().unwrap_or_default();
             output::line(format!("{server:<16} {name:<28} {about}").trim_end())?;

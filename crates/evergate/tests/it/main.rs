@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
 
 mod commands;
+mod examples;
 
 use std::process::{Command, Output};
 
@@ -22,7 +23,7 @@ pub(crate) fn stderr(output: &Output) -> String {
 /// Times, process ids and how many attempts a random backoff took are left out; everything else is as users see it.
 #[test]
 fn the_demonstration_shows_what_became_of_every_call() {
-    let output = evergate(&[]);
+    let output = evergate(&["demo"]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = stdout(&output);
     insta::with_settings!({ filters => [

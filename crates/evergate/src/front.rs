@@ -1,0 +1,206 @@
+//! The HTTP face: one listener, a dozen paths, and nothing that knows a server.
+//!
+//! | path | what |
+//! |---|---|
+//! | `/mcp`, `/mcp/{server}` | streamable HTTP: all servers, or one ([`mcp_endpoint`]) |
+//! | `/sse`, `/message` | HTTP+SSE for 2024-11-05 clients ([`legacy_sse`]) |
+//! | `/livez`, `/readyz`, `/health` | is the process alive, may it get traffic, how is every server ([`health`]) |
+//! | `/close` | drains and ends the process |
+
+mod body;
+mod event_id;
+mod event_stream;
+mod health;
+mod incoming;
+pub(crate) mod keys;
+mod legacy_sse;
+pub(crate) mod listener;
+mod mcp_endpoint;
+pub(crate) mod origin_guard;
+mod piped;
+mod respond;
+pub(crate) mod session_id;
+pub(crate) mod sessions;
+pub(crate) mod stdio;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, VARY,
+};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::gateway::Gateway;
+use crate::gateway::error_body::Refusal;
+use body::ReplyBody;
+use keys::{Caller, Keyring};
+use legacy_sse::SseStreams;
+use origin_guard::OriginGuard;
+use sessions::Sessions;
+
+pub(crate) type Reply = Response<ReplyBody>;
+
+/// Everything behind the listener.
+#[derive(Debug)]
+pub(crate) struct Front {
+    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) sessions: Sessions,
+    sse: SseStreams,
+    policy: RwLock<Arc<Policy>>,
+    /// Somebody asked over HTTP that the process ends.
+    pub(crate) close_asked: CancellationToken,
+    closed: AtomicBool,
+}
+
+/// Who may come in. Replaced as a whole by a reload.
+#[derive(Debug)]
+pub(crate) struct Policy {
+    pub(crate) keyring: Keyring,
+    pub(crate) guard: OriginGuard,
+}
+
+// === impl Front ===
+
+impl Front {
+    pub(crate) fn new(gateway: Arc<Gateway>, sessions: Sessions, policy: Policy) -> Self {
+        Self {
+            gateway,
+            sessions,
+            sse: SseStreams::default(),
+            policy: RwLock::new(Arc::new(policy)),
+            close_asked: CancellationToken::new(),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn set_policy(&self, policy: Policy) {
+        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+    }
+
+    /// Answers one HTTP request.
+    pub(crate) async fn answer<B>(self: Arc<Self>, request: Request<B>) -> Reply
+    where
+        B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Err(refused) = policy.guard.check(request.headers()) {
+            tracing::debug!(what = %refused, "refused");
+            return body::refusal(Refusal::ForbiddenOrigin);
+        }
+        let allowed_origin = policy.guard.cors(request.headers());
+        let mut reply = if request.method() == Method::OPTIONS && allowed_origin.is_some() {
+            body::empty(StatusCode::NO_CONTENT)
+        } else {
+            self.route(&policy, request).await
+        };
+        if let Some(origin) = allowed_origin {
+            allow_origin(reply.headers_mut(), origin);
+        }
+        reply
+    }
+
+    async fn route<B>(self: &Arc<Self>, policy: &Policy, request: Request<B>) -> Reply
+    where
+        B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let path = request.uri().path().trim_end_matches('/').to_owned();
+        let get = matches!(*request.method(), Method::GET | Method::HEAD);
+        match path.as_str() {
+            "/livez" if get => return body::text(StatusCode::OK, "ok\n"),
+            "/readyz" if get => return health::ready(&self.gateway),
+            _ => {}
+        }
+        let caller = match policy.keyring.identify(request.headers()) {
+            Ok(caller) => caller,
+            Err(denied) => {
+                tracing::debug!(why = %denied, path, "unauthorized");
+                return body::refusal(Refusal::Unauthorized);
+            }
+        };
+        let post = request.method() == Method::POST;
+        match path.as_str() {
+            "/mcp" => mcp_endpoint::answer(self, caller, None, request).await,
+            "/sse" if get => legacy_sse::open(self, caller, &request),
+            "/message" if post => legacy_sse::message(self, caller, request).await,
+            "/health" if get => health::report(self),
+            "/close" if post => self.close(),
+            "/livez" | "/readyz" | "/health" | "/sse" => body::wrong_method("GET"),
+            "/close" | "/message" => body::wrong_method("POST"),
+            path => match path.strip_prefix("/mcp/") {
+                Some(server) => self.one_server(caller, server, request).await,
+                None => body::refusal(Refusal::UnknownPath),
+            },
+        }
+    }
+
+    async fn one_server<B>(
+        self: &Arc<Self>,
+        caller: Caller,
+        server: &str,
+        request: Request<B>,
+    ) -> Reply
+    where
+        B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let server = percent_decoded(server);
+        let config = self.gateway.config();
+        let known = config.servers.get(&server).filter(|known| known.unusable.is_none());
+        if known.is_none() {
+            return body::refusal(Refusal::UnknownServer);
+        }
+        if !caller.may_use_server(&server) {
+            return body::refusal(Refusal::ForbiddenServer);
+        }
+        mcp_endpoint::answer(self, caller, Some(&server), request).await
+    }
+
+    /// Drains and ends the process; a second time there is nothing left to close.
+    fn close(&self) -> Reply {
+        if self.closed.swap(true, Ordering::AcqRel) || self.gateway.draining.is_cancelled() {
+            return body::json(
+                StatusCode::GONE,
+                &json!({ "error": "the gateway is closed already" }),
+            );
+        }
+        let servers = self.gateway.hub().servers().len();
+        self.close_asked.cancel();
+        body::json(StatusCode::OK, &json!({ "status": "closed", "serversTerminated": servers }))
+    }
+}
+
+/// For clients in a browser.
+fn allow_origin(headers: &mut HeaderMap, origin: HeaderValue) {
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(VARY, HeaderValue::from_static("origin"));
+    let methods = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
+    let asked = "content-type, accept, authorization, x-api-key, mcp-session-id, mcp-protocol-version, last-event-id";
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(asked));
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("mcp-session-id"));
+}
+
+/// A path segment as it was meant; one that is not valid text names no server.
+fn percent_decoded(segment: &str) -> String {
+    let mut bytes = Vec::with_capacity(segment.len());
+    let mut rest = segment.bytes();
+    while let Some(byte) = rest.next() {
+        let hex = |digit: Option<u8>| digit.and_then(|digit| char::from(digit).to_digit(16));
+        match byte {
+            b'%' => {
+                let (Some(high), Some(low)) = (hex(rest.next()), hex(rest.next())) else {
+                    return String::new();
+                };
+                bytes.extend(u8::try_from(high * 16 + low));
+            }
+            byte => bytes.push(byte),
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_default()
+}

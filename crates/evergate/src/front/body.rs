@@ -1,0 +1,153 @@
+//! What goes back over HTTP.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_util::Stream;
+use http::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
+};
+use http::{HeaderValue, Response, StatusCode};
+use http_body::{Body, Frame, SizeHint};
+use serde_json::Value;
+
+use super::Reply;
+use crate::gateway::error_body::Refusal;
+
+/// A large result is sent as the bytes it came in, between two small pieces.
+pub(crate) enum ReplyBody {
+    Pieces { pieces: [Bytes; 3], next: usize },
+    Events(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+}
+
+/// When to try again, for refusals that pass: seconds.
+const RETRY_LATER: HeaderValue = HeaderValue::from_static("5");
+
+pub(super) fn empty(status: StatusCode) -> Reply {
+    with(status, None, ReplyBody::whole(Bytes::new()))
+}
+
+pub(super) fn text(status: StatusCode, text: &'static str) -> Reply {
+    with(
+        status,
+        Some("text/plain; charset=utf-8"),
+        ReplyBody::whole(Bytes::from_static(text.as_bytes())),
+    )
+}
+
+pub(super) fn json(status: StatusCode, value: &Value) -> Reply {
+    with(status, Some("application/json"), ReplyBody::whole(value.to_string().into()))
+}
+
+/// A JSON-RPC message in three pieces.
+pub(super) fn message(pieces: [Bytes; 3]) -> Reply {
+    with(StatusCode::OK, Some("application/json"), ReplyBody::Pieces { pieces, next: 0 })
+}
+
+pub(super) fn events(stream: impl Stream<Item = Bytes> + Send + 'static) -> Reply {
+    let body = ReplyBody::Events(Box::pin(stream));
+    let mut reply = with(StatusCode::OK, Some("text/event-stream"), body);
+    let headers = reply.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    // Asks reverse proxies in front not to hold events back.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    reply
+}
+
+pub(super) fn refusal(refusal: Refusal) -> Reply {
+    let body = ReplyBody::whole(refusal.body().into());
+    let mut reply = with(refusal.status(), Some("application/json"), body);
+    match refusal {
+        Refusal::TooManySessions | Refusal::Draining => {
+            reply.headers_mut().insert(RETRY_AFTER, RETRY_LATER);
+        }
+        Refusal::Unauthorized => {
+            reply.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        _ => {}
+    }
+    reply
+}
+
+pub(super) fn wrong_method(allowed: &'static str) -> Reply {
+    let mut reply = refusal(Refusal::WrongMethod);
+    reply.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    reply
+}
+
+fn with(status: StatusCode, content_type: Option<&'static str>, body: ReplyBody) -> Reply {
+    let mut reply = Response::new(body);
+    *reply.status_mut() = status;
+    let length = reply.body().size_hint().exact();
+    let headers = reply.headers_mut();
+    if let Some(content_type) = content_type {
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    }
+    if let Some(length) = length
+        && status != StatusCode::NO_CONTENT
+    {
+        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+    }
+    reply
+}
+
+// === impl ReplyBody ===
+
+impl ReplyBody {
+    fn whole(bytes: Bytes) -> Self {
+        Self::Pieces { pieces: [bytes, Bytes::new(), Bytes::new()], next: 0 }
+    }
+}
+
+impl Body for ReplyBody {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match &mut *self {
+            Self::Pieces { pieces, next } => {
+                while let Some(piece) = pieces.get_mut(*next) {
+                    *next += 1;
+                    if !piece.is_empty() {
+                        return Poll::Ready(Some(Ok(Frame::data(std::mem::take(piece)))));
+                    }
+                }
+                Poll::Ready(None)
+            }
+            Self::Events(stream) => stream
+                .as_mut()
+                .poll_next(context)
+                .map(|event| event.map(|event| Ok(Frame::data(event)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Pieces { pieces, .. } => pieces.iter().all(Bytes::is_empty),
+            Self::Events(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Pieces { pieces, .. } => {
+                SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum())
+            }
+            Self::Events(_) => SizeHint::default(),
+        }
+    }
+}
+
+impl std::fmt::Debug for ReplyBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Pieces { .. } => write!(f, "{:?} bytes", self.size_hint().exact()),
+            Self::Events(_) => f.write_str("events"),
+        }
+    }
+}

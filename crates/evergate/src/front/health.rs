@@ -1,0 +1,116 @@
+//! How the gateway and its servers are. Truthful: what is stale says so, what is down says why.
+
+use std::sync::Arc;
+
+use evergate_runtime::StateKind;
+use http::StatusCode;
+use serde_json::{Map, Value, json};
+
+use super::{Front, Reply, body};
+use crate::config::{Config, Isolation};
+use crate::gateway::Gateway;
+
+/// `200` if every required server is connected and requests are taken, else `503`, and why.
+pub(super) fn ready(gateway: &Gateway) -> Reply {
+    if gateway.draining.is_cancelled() {
+        return body::json(
+            StatusCode::SERVICE_UNAVAILABLE,
+            &json!({ "ready": false, "why": "draining" }),
+        );
+    }
+    let waiting = missing(gateway, &gateway.config());
+    let ready = waiting.is_empty();
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let mut report = json!({ "ready": ready });
+    if !ready {
+        report["waiting_for"] = json!(waiting);
+    }
+    body::json(status, &report)
+}
+
+/// Everything, as JSON. Always `200`: that the report could be made is not the same as that all is well.
+pub(super) fn report(front: &Arc<Front>) -> Reply {
+    let gateway = &front.gateway;
+    let config = gateway.config();
+    let servers: Map<String, Value> = config
+        .servers
+        .iter()
+        .map(|(name, server)| (name.clone(), server_report(gateway, name, server)))
+        .collect();
+    let troubled = servers.values().any(|server| {
+        !matches!(server["status"].as_str(), Some("running" | "disabled" | "per_client"))
+    });
+    let status = if gateway.draining.is_cancelled() {
+        "draining"
+    } else if !missing(gateway, &config).is_empty() {
+        "unhealthy"
+    } else if troubled {
+        "degraded"
+    } else {
+        "healthy"
+    };
+    body::json(
+        StatusCode::OK,
+        &json!({
+            "status": status,
+            "gatewayVersion": env!("CARGO_PKG_VERSION"),
+            "uptime": gateway.uptime().as_secs(),
+            "sessions": gateway.clients.count(),
+            "catalogVersion": gateway.hub().catalog().version,
+            "servers": servers,
+            "warnings": gateway.name_warnings(),
+        }),
+    )
+}
+
+fn server_report(gateway: &Gateway, name: &str, server: &crate::config::Server) -> Value {
+    if let Some(why) = &server.unusable {
+        return json!({ "status": "unusable", "why": why });
+    }
+    if server.isolation == Isolation::PerClient {
+        let connections: usize =
+            gateway.clients.all().iter().map(|client| client.private.count(name)).sum();
+        let status = if server.disabled { "disabled" } else { "per_client" };
+        return json!({ "status": status, "isolation": "per_client", "connections": connections });
+    }
+    let Ok(handle) = gateway.hub().server(name) else {
+        return json!({ "status": "unusable", "why": "not started" });
+    };
+    let now = handle.status();
+    let status = match now.state {
+        StateKind::Connected if now.degraded => "degraded",
+        StateKind::Connected => "running",
+        StateKind::Connecting => "starting",
+        StateKind::Disabled | StateKind::Disabling => "disabled",
+        _ => "error",
+    };
+    let catalog = gateway.hub().catalog();
+    let entry = catalog.server(name);
+    let catalog = entry.map(|entry| {
+        json!({
+            "tools": entry.tools.len(),
+            "prompts": entry.prompts.len(),
+            "resources": entry.resources.len(),
+            // Of an earlier connection, or an earlier run: the last good one.
+            "stale": now.state != StateKind::Connected || entry.generation != now.generation,
+        })
+    });
+    // Serialization of a status cannot fail: its maps have text keys.
+    let mut report = serde_json::to_value(&now).unwrap_or_default();
+    report["status"] = json!(status);
+    report["required"] = json!(server.required);
+    report["catalog"] = json!(catalog);
+    report["hint"] = json!(now.reason.revival());
+    report
+}
+
+fn missing(gateway: &Gateway, config: &Config) -> Vec<String> {
+    let required = config.servers.iter().filter(|(_, server)| {
+        server.required && !server.disabled && server.isolation == Isolation::Shared
+    });
+    let down = required.filter(|(name, _)| {
+        let handle = gateway.hub().server(name);
+        !handle.is_ok_and(|handle| handle.status().state == StateKind::Connected)
+    });
+    down.map(|(name, _)| name.clone()).collect()
+}

@@ -1,0 +1,123 @@
+//! Reading a request: its headers and, within limits, its body.
+
+use bytes::{Bytes, BytesMut};
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName};
+use http_body_util::BodyExt as _;
+
+use crate::gateway::error_body::Refusal;
+use crate::gateway::handshake;
+
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+pub(super) async fn whole_body<B>(body: B, limit: usize) -> Result<Bytes, Refusal>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    if body.size_hint().lower() > limit as u64 {
+        return Err(Refusal::TooLarge);
+    }
+    let mut body = std::pin::pin!(body);
+    let mut first: Option<Bytes> = None;
+    let mut all = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        // A body that breaks off is answered to nobody.
+        let frame = frame.map_err(|_| Refusal::NotJson)?;
+        let Ok(data) = frame.into_data() else { continue };
+        if all.len() + first.as_ref().map_or(0, Bytes::len) + data.len() > limit {
+            return Err(Refusal::TooLarge);
+        }
+        match first.take() {
+            // Most bodies come in one piece, and stay it.
+            None if all.is_empty() => first = Some(data),
+            None => all.extend_from_slice(&data),
+            Some(piece) => {
+                all.reserve(piece.len() + data.len());
+                all.extend_from_slice(&piece);
+                all.extend_from_slice(&data);
+            }
+        }
+    }
+    Ok(first.unwrap_or_else(|| all.freeze()))
+}
+
+pub(super) fn has_json_body(headers: &HeaderMap) -> Result<(), Refusal> {
+    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = value.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") {
+        Ok(())
+    } else {
+        Err(Refusal::NotJsonContent)
+    }
+}
+
+/// Whether every one of these types may be sent back.
+pub(super) fn accepts(headers: &HeaderMap, types: &[&str]) -> Result<(), Refusal> {
+    let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let offered: Vec<String> = values
+        .flat_map(|value| value.split(','))
+        .map(|item| item.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
+        .collect();
+    let accepted = |wanted: &str| {
+        let (group, _) = wanted.split_once('/').unwrap_or((wanted, ""));
+        offered
+            .iter()
+            .any(|offer| offer == "*/*" || offer == wanted || *offer == format!("{group}/*"))
+    };
+    if types.iter().all(|wanted| accepted(wanted)) { Ok(()) } else { Err(Refusal::NotAcceptable) }
+}
+
+/// The revision a request says it is written in, if it says so.
+pub(super) fn protocol_version(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+    let Some(value) = headers.get(PROTOCOL_VERSION) else { return Ok(None) };
+    let version = value.to_str().ok().filter(|version| handshake::is_known(version));
+    version.map(Some).ok_or(Refusal::UnsupportedVersion)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn headers(name: HeaderName, value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(name, HeaderValue::from_static(value))])
+    }
+
+    #[test]
+    fn both_kinds_of_answers_must_be_acceptable() {
+        let both = ["application/json", "text/event-stream"];
+        for good in
+            ["application/json, text/event-stream", "TEXT/event-stream;q=0.5,application/*", "*/*"]
+        {
+            assert_eq!(accepts(&headers(ACCEPT, good), &both), Ok(()), "{good}");
+        }
+        for bad in ["application/json", "text/html", ""] {
+            assert_eq!(accepts(&headers(ACCEPT, bad), &both), Err(Refusal::NotAcceptable), "{bad}");
+        }
+        assert_eq!(accepts(&HeaderMap::new(), &both), Err(Refusal::NotAcceptable));
+    }
+
+    #[test]
+    fn only_json_is_taken() {
+        assert_eq!(
+            has_json_body(&headers(CONTENT_TYPE, "Application/JSON; charset=utf-8")),
+            Ok(())
+        );
+        assert_eq!(
+            has_json_body(&headers(CONTENT_TYPE, "text/plain")),
+            Err(Refusal::NotJsonContent)
+        );
+    }
+
+    #[tokio::test]
+    async fn a_body_is_read_up_to_the_limit() {
+        let body =
+            |text: &'static str| http_body_util::Full::new(Bytes::from_static(text.as_bytes()));
+        assert_eq!(whole_body(body("12345"), 5).await.unwrap(), "12345");
+        assert_eq!(whole_body(body("123456"), 5).await, Err(Refusal::TooLarge));
+    }
+}

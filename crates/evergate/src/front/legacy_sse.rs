@@ -1,0 +1,152 @@
+//! HTTP+SSE, the server's side, for clients of revision 2024-11-05: one stream down, posts up.
+//!
+//! A client whose stream broke opens another and, as browsers' event sources do, may go on without a new handshake; so
+//! none is insisted on here.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use evergate_runtime::wire;
+use futures_util::stream::unfold;
+use http::{Request, StatusCode};
+use tokio::sync::mpsc;
+use tokio::time::Interval;
+
+use super::event_stream::{SIGN_OF_LIFE, event, signs_of_life};
+use super::keys::Caller;
+use super::piped::{Piped, WAITING};
+use super::session_id::SessionFacts;
+use super::{Front, Reply, body, incoming};
+use crate::gateway::client::{Scope, Uid};
+use crate::gateway::error_body::Refusal;
+use crate::state::uid_hex;
+
+const VERSION: &str = "2024-11-05";
+
+/// Streams that are open, by the number in the address their clients post to.
+#[derive(Debug, Default)]
+pub(super) struct SseStreams(Mutex<HashMap<String, Arc<Piped>>>);
+
+struct Streaming {
+    front: Arc<Front>,
+    number: String,
+    messages: mpsc::Receiver<Bytes>,
+    first: Option<Bytes>,
+    ticks: Interval,
+}
+
+/// Opens a stream, and tells the client where to post.
+pub(super) fn open<B>(front: &Arc<Front>, caller: Caller, request: &Request<B>) -> Reply {
+    if let Err(refusal) = incoming::accepts(request.headers(), &["text/event-stream"]) {
+        return body::refusal(refusal);
+    }
+    if front.gateway.draining.is_cancelled() {
+        return body::refusal(Refusal::Draining);
+    }
+    let settings = front.gateway.config();
+    let (pipe, messages) = mpsc::channel(WAITING);
+    let uid: Uid = SessionFacts::new_uid();
+    let number = uid_hex(&uid);
+    let piped =
+        Arc::new(Piped::new(front.gateway.clone(), caller, Scope::All, pipe, Some(VERSION)));
+    {
+        let mut streams = front.sse.table();
+        if streams.len() >= settings.gateway.max_sessions {
+            return body::refusal(Refusal::TooManySessions);
+        }
+        streams.insert(number.clone(), piped);
+    }
+    let first = format!("event: endpoint\ndata: /message?sessionId={number}\n\n");
+    let state = Streaming {
+        front: front.clone(),
+        number,
+        messages,
+        first: Some(first.into()),
+        ticks: signs_of_life(settings.gateway.keep_alive),
+    };
+    body::events(unfold(state, |mut state| async move {
+        state.next().await.map(|event| (event, state))
+    }))
+}
+
+/// Takes a message; what there is to answer goes down the stream.
+pub(super) async fn message<B>(front: &Arc<Front>, caller: Caller, request: Request<B>) -> Reply
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    match try_message(front, &caller, request).await {
+        Ok(()) => body::text(StatusCode::ACCEPTED, "Accepted"),
+        Err(refusal) => body::refusal(refusal),
+    }
+}
+
+async fn try_message<B>(
+    front: &Arc<Front>,
+    caller: &Caller,
+    request: Request<B>,
+) -> Result<(), Refusal>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (parts, body) = request.into_parts();
+    incoming::has_json_body(&parts.headers)?;
+    let query = parts.uri.query().unwrap_or_default();
+    let number = query.split('&').find_map(|pair| pair.strip_prefix("sessionId="));
+    let piped = number.and_then(|number| front.sse.table().get(number).cloned());
+    let piped = piped.filter(|piped| piped.caller().name() == caller.name());
+    let piped = piped.ok_or(Refusal::UnknownSession)?;
+    let limit = front.gateway.config().gateway.max_body_bytes;
+    let body = incoming::whole_body(body, limit).await?;
+    let messages = wire::parse(&body).map_err(|_| super::mcp_endpoint::not_a_message(&body))?;
+    for message in messages {
+        piped.take(message, Some(parts.headers.clone())).await;
+    }
+    Ok(())
+}
+
+// === impl SseStreams ===
+
+impl SseStreams {
+    fn table(&self) -> MutexGuard<'_, HashMap<String, Arc<Piped>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Streaming ===
+
+impl Streaming {
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
+        let (front, number) = (&self.front, &self.number);
+        tokio::select! {
+            biased;
+            message = self.messages.recv() => Some(event(None, &message?)),
+            () = drained(front, number) => None,
+            _ = self.ticks.tick() => Some(SIGN_OF_LIFE),
+        }
+    }
+}
+
+/// The gateway ends, and nothing is left to answer.
+async fn drained(front: &Front, number: &str) {
+    front.gateway.draining.cancelled().await;
+    let piped = front.sse.table().get(number).cloned();
+    while piped.as_ref().is_some_and(|piped| piped.calls_under_way() > 0) {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+impl Drop for Streaming {
+    fn drop(&mut self) {
+        let piped = self.front.sse.table().remove(&self.number);
+        if let Some(piped) = piped {
+            piped.end();
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! Accepts connections and serves each until it, or the process, ends.
+
+use std::convert::Infallible;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::Front;
+use crate::tasks::Tasks;
+
+/// How long a client may take to send the headers of a request.
+const HEADERS_WITHIN: Duration = Duration::from_secs(30);
+/// Connections at once; further ones wait to be accepted.
+const MAX_CONNECTIONS: usize = 16_384;
+/// After a failure to accept, such as too many open files.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Serves until `stop`; then no connection is accepted, and each one ends after the response it is at.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    front: Arc<Front>,
+    tasks: Tasks,
+    stop: CancellationToken,
+) {
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    loop {
+        // The semaphore is never closed.
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = stop.cancelled() => return,
+        };
+        let stream = match accepted {
+            Ok((stream, _)) => stream,
+            Err(error) => {
+                if !is_of_one_connection(&error) {
+                    tracing::warn!(%error, "cannot accept connections");
+                    tokio::time::sleep(PAUSE).await;
+                }
+                continue;
+            }
+        };
+        // Answers are small and wanted now.
+        let _ = stream.set_nodelay(true);
+        let (front, stop) = (front.clone(), stop.clone());
+        tasks.spawn(async move {
+            let service = service_fn(move |request| {
+                let front = front.clone();
+                async move { Ok::<_, Infallible>(front.answer(request).await) }
+            });
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEADERS_WITHIN)
+                .serve_connection(TokioIo::new(stream), service);
+            tokio::pin!(connection);
+            let result = tokio::select! {
+                result = connection.as_mut() => result,
+                () = stop.cancelled() => {
+                    connection.as_mut().graceful_shutdown();
+                    connection.await
+                }
+            };
+            if let Err(error) = result {
+                tracing::debug!(%error, "a connection ended badly");
+            }
+            drop(place);
+        });
+    }
+}
+
+/// The client was gone before it was accepted: nothing is wrong with the listener.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionRefused
+    )
+}

@@ -1,0 +1,354 @@
+//! Streamable HTTP, the server's side: revisions 2025-03-26, 2025-06-18 and 2025-11-25.
+//!
+//! A request is answered with plain JSON if the answer comes soon and alone; otherwise the response becomes a stream,
+//! with signs of life, that can be taken up again after a broken connection. A client that disconnects has not
+//! cancelled: the call goes on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use evergate_runtime::RawJson;
+use evergate_runtime::wire::{self, Message};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use super::body;
+use super::event_id::{EventId, StreamId};
+use super::event_stream::{self, Opening};
+use super::incoming::{self, LAST_EVENT_ID, SESSION_ID};
+use super::keys::Caller;
+use super::sessions::Session;
+use super::{Front, Reply, respond};
+use crate::gateway::client::Introduction;
+use crate::gateway::error_body::{INVALID_PARAMS, OUTCOME_UNKNOWN, Refusal, plain};
+use crate::gateway::event_log::EventLog;
+use crate::gateway::outlet::Outlet;
+use crate::gateway::{Answer, Gateway, RequestContext, handshake};
+
+/// Until then an answer may come as plain JSON. Short enough that no client or proxy has lost patience.
+const STREAM_AFTER: Duration = Duration::from_secs(2);
+
+/// The revision that has batches.
+const WITH_BATCHES: &str = "2025-03-26";
+/// Requests without a word on their revision are taken to be of this one.
+const ASSUMED: &str = "2025-03-26";
+
+pub(super) async fn answer<B>(
+    front: &Arc<Front>,
+    caller: Caller,
+    server: Option<&str>,
+    request: Request<B>,
+) -> Reply
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let result = match *request.method() {
+        Method::POST => post(front, caller, server, request).await,
+        Method::GET => get(front, &caller, server, request.headers()),
+        Method::DELETE => delete(front, &caller, server, request.headers()),
+        _ => return body::wrong_method("GET, POST, DELETE"),
+    };
+    result.unwrap_or_else(body::refusal)
+}
+
+async fn post<B>(
+    front: &Arc<Front>,
+    caller: Caller,
+    server: Option<&str>,
+    request: Request<B>,
+) -> Result<Reply, Refusal>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let (parts, body) = request.into_parts();
+    incoming::accepts(&parts.headers, &["application/json", "text/event-stream"])?;
+    incoming::has_json_body(&parts.headers)?;
+    let config = front.gateway.config();
+    let body = incoming::whole_body(body, config.gateway.max_body_bytes).await?;
+    let is_batch = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[');
+    let mut messages = wire::parse(&body).map_err(|_| not_a_message(&body))?;
+    if let [Message::Request { id, method, params }] = &messages[..]
+        && method == "initialize"
+        && !is_batch
+    {
+        return initialize(front, caller, server, id, params.as_ref()).await;
+    }
+    let version = incoming::protocol_version(&parts.headers)?;
+    let (session, new_id) = match session_id(&parts.headers)? {
+        Some(id) => (front.sessions.find(&front.gateway, id, &caller, server)?, None),
+        None if config.gateway.lenient => {
+            let introduction = Introduction::none(version.unwrap_or(ASSUMED));
+            let made = front.sessions.create(&front.gateway, caller, server, introduction, true)?;
+            (made.0, Some(made.1))
+        }
+        None => return Err(Refusal::NotInitialized),
+    };
+    if is_batch {
+        if session.client.introduction.version != WITH_BATCHES {
+            return Err(Refusal::BatchNotAllowed);
+        }
+        return batch(front, &session, messages, parts.headers);
+    }
+    let message = messages.pop().ok_or(Refusal::NotJsonRpc)?;
+    let mut reply = match message {
+        Message::Request { id, method, params } => {
+            if front.gateway.draining.is_cancelled() {
+                return Err(Refusal::Draining);
+            }
+            call(front, &session, id, method, params, parts.headers).await
+        }
+        Message::Notification { method, params } => {
+            front.gateway.notified(&session.client, &method, params.as_ref());
+            body::empty(StatusCode::ACCEPTED)
+        }
+        Message::Response { id, answer } => {
+            Gateway::answered(&session.client, id.as_ref(), answer);
+            body::empty(StatusCode::ACCEPTED)
+        }
+    };
+    if let Some(id) = new_id {
+        with_session(&mut reply, &id);
+    }
+    Ok(reply)
+}
+
+async fn initialize(
+    front: &Arc<Front>,
+    caller: Caller,
+    server: Option<&str>,
+    id: &RawJson,
+    params: Option<&RawJson>,
+) -> Result<Reply, Refusal> {
+    if front.gateway.draining.is_cancelled() {
+        return Err(Refusal::Draining);
+    }
+    let Some(introduction) = handshake::introduction(params) else {
+        let error =
+            plain(INVALID_PARAMS, "initialize needs protocolVersion, capabilities and clientInfo");
+        return Ok(body::message(respond::pieces(id, &Answer::Error(error))));
+    };
+    let (session, session_id) =
+        front.sessions.create(&front.gateway, caller, server, introduction, false)?;
+    let result = front.gateway.welcome(&session.client).await;
+    let mut reply = body::message(respond::pieces(id, &Answer::Result(result)));
+    with_session(&mut reply, &session_id);
+    Ok(reply)
+}
+
+/// One request: JSON if the answer is quick, else a stream.
+async fn call(
+    front: &Arc<Front>,
+    session: &Arc<Session>,
+    id: RawJson,
+    method: String,
+    params: Option<RawJson>,
+    headers: HeaderMap,
+) -> Reply {
+    let log = Arc::new(EventLog::default());
+    let context =
+        RequestContext { stream: Outlet::Log(log.clone()), headers: Some(Arc::new(headers)) };
+    let (sender, mut answered) = oneshot::channel();
+    let (gateway, client) = (front.gateway.clone(), session.client.clone());
+    let (own_log, own_id) = (log.clone(), id.clone());
+    // In a task of its own: the client's connection may break without that ending the call.
+    front.gateway.tasks.spawn(async move {
+        let answer = gateway.request(&client, &own_id, &method, params, &context).await;
+        if let Err(answer) = sender.send(answer) {
+            // The response has become a stream, or its connection broke: then nobody reads this.
+            own_log.push(respond::line(&own_id, &answer));
+            own_log.close();
+        }
+    });
+    let answer = tokio::select! {
+        biased;
+        answer = &mut answered => Some(answer.ok()),
+        () = log.begun() => None,
+        () = tokio::time::sleep(STREAM_AFTER) => None,
+    };
+    // Either it is here by now, or it goes into the log.
+    let answer = answer.or_else(|| {
+        answered.close();
+        answered.try_recv().ok().map(Some)
+    });
+    match answer {
+        Some(Some(answer)) if log.has_messages() => {
+            log.push(respond::line(&id, &answer));
+            log.close();
+        }
+        Some(answer) => return answered_at_once(&id, answer),
+        None => {}
+    }
+    let number = front.sessions.new_stream();
+    session.keep(number, &log);
+    let stream = StreamId::Call { number, request: id };
+    stream_of(front, session, stream, log.read(0), CancellationToken::new())
+}
+
+/// Several at once. Their answers come as a stream, each when it is ready.
+fn batch(
+    front: &Arc<Front>,
+    session: &Arc<Session>,
+    messages: Vec<Message>,
+    headers: HeaderMap,
+) -> Result<Reply, Refusal> {
+    let log = Arc::new(EventLog::default());
+    let context =
+        RequestContext { stream: Outlet::Log(log.clone()), headers: Some(Arc::new(headers)) };
+    let mut first = None;
+    let mut calls = Vec::new();
+    for message in messages {
+        match message {
+            Message::Request { method, .. } if method == "initialize" => {
+                return Err(Refusal::NotJsonRpc);
+            }
+            Message::Request { .. } if front.gateway.draining.is_cancelled() => {
+                return Err(Refusal::Draining);
+            }
+            Message::Request { id, method, params } => {
+                first.get_or_insert(id.clone());
+                calls.push((id, method, params));
+            }
+            Message::Notification { method, params } => {
+                front.gateway.notified(&session.client, &method, params.as_ref());
+            }
+            Message::Response { id, answer } => {
+                Gateway::answered(&session.client, id.as_ref(), answer);
+            }
+        }
+    }
+    let Some(request) = first else { return Ok(body::empty(StatusCode::ACCEPTED)) };
+    let (gateway, client, own_log) = (front.gateway.clone(), session.client.clone(), log.clone());
+    front.gateway.tasks.spawn(async move {
+        let all = calls.into_iter().map(|(id, method, params)| {
+            let (gateway, client, context, log) = (&gateway, &client, &context, &own_log);
+            async move {
+                let answer = gateway.request(client, &id, &method, params, context).await;
+                log.push(respond::line(&id, &answer));
+            }
+        });
+        futures_util::future::join_all(all).await;
+        own_log.close();
+    });
+    let number = front.sessions.new_stream();
+    session.keep(number, &log);
+    let stream = StreamId::Call { number, request };
+    Ok(stream_of(front, session, stream, log.read(0), CancellationToken::new()))
+}
+
+/// The listening stream, or any stream from where the client stopped reading.
+fn get(
+    front: &Arc<Front>,
+    caller: &Caller,
+    server: Option<&str>,
+    headers: &HeaderMap,
+) -> Result<Reply, Refusal> {
+    incoming::accepts(headers, &["text/event-stream"])?;
+    incoming::protocol_version(headers)?;
+    let id = session_id(headers)?.ok_or(Refusal::NotInitialized)?;
+    if front.gateway.draining.is_cancelled() {
+        return Err(Refusal::Draining);
+    }
+    let session = front.sessions.find(&front.gateway, id, caller, server)?;
+    let from = match headers.get(LAST_EVENT_ID) {
+        Some(id) => {
+            let id = id.to_str().ok().and_then(EventId::parse);
+            Some(id.ok_or(Refusal::BadEventId)?)
+        }
+        None => None,
+    };
+    let Outlet::Log(outbox) = &session.client.outbox else { return Err(Refusal::WrongMethod) };
+    let run = front.sessions.run;
+    let (stream, tail) = match from {
+        Some(EventId { stream: StreamId::Call { number, request }, next }) => {
+            let Some(log) = session.stream(number) else {
+                return Ok(lost(&request));
+            };
+            (StreamId::Call { number, request }, log.read(next))
+        }
+        Some(EventId { stream: StreamId::Listening { run: theirs }, next }) if theirs == run => {
+            (StreamId::Listening { run }, outbox.read(next))
+        }
+        // Of an earlier run: whatever this one has to say is news.
+        _ => (StreamId::Listening { run }, outbox.read_new()),
+    };
+    let stop = match stream {
+        StreamId::Listening { .. } => front.gateway.draining.clone(),
+        StreamId::Call { .. } => CancellationToken::new(),
+    };
+    Ok(stream_of(front, &session, stream, tail, stop))
+}
+
+fn delete(
+    front: &Arc<Front>,
+    caller: &Caller,
+    server: Option<&str>,
+    headers: &HeaderMap,
+) -> Result<Reply, Refusal> {
+    let id = session_id(headers)?.ok_or(Refusal::NotInitialized)?;
+    let session = front.sessions.find(&front.gateway, id, caller, server)?;
+    front.sessions.end(&front.gateway, &session);
+    Ok(body::empty(StatusCode::OK))
+}
+
+fn stream_of(
+    front: &Front,
+    session: &Arc<Session>,
+    stream: StreamId,
+    tail: crate::gateway::event_log::Tail,
+    stop: CancellationToken,
+) -> Reply {
+    // Clients of earlier revisions do not expect an event without a message.
+    let opening = match session.client.introduction.version.as_str() {
+        "2025-11-25" => Opening::Primed,
+        _ => Opening::Plain,
+    };
+    let keep_alive = front.gateway.config().gateway.keep_alive;
+    body::events(event_stream::of(session.client.clone(), stream, tail, opening, keep_alive, stop))
+}
+
+/// The stream of a call that is no longer kept: its client must not wait for ever.
+fn lost(request: &RawJson) -> Reply {
+    let error = RawJson::from(serde_json::json!({
+        "code": OUTCOME_UNKNOWN,
+        "message": "the answer to this call is lost: the gateway was restarted, or it was not fetched in time",
+        "data": { "outcome": "unknown", "retryable": false, "hint": "it may have run: find out before calling again" },
+    }));
+    let message = respond::line(request, &Answer::Error(error));
+    body::events(futures_util::stream::iter([event_stream::event(None, &message)]))
+}
+
+fn answered_at_once(id: &RawJson, answer: Option<Answer>) -> Reply {
+    // Only a panic in the task leaves no answer.
+    let answer = answer.unwrap_or_else(|| {
+        Answer::Error(plain(
+            crate::gateway::error_body::INTERNAL,
+            "the gateway failed on this request",
+        ))
+    });
+    body::message(respond::pieces(id, &answer))
+}
+
+fn with_session(reply: &mut Reply, id: &str) {
+    // Sealed ids are visible ASCII.
+    if let Ok(mut value) = HeaderValue::from_str(id) {
+        value.set_sensitive(true);
+        reply.headers_mut().insert(SESSION_ID, value);
+    }
+}
+
+fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+    let Some(value) = headers.get(SESSION_ID) else { return Ok(None) };
+    value.to_str().map(Some).map_err(|_| Refusal::UnknownSession)
+}
+
+/// Whether it is not even JSON, which has a code of its own.
+pub(super) fn not_a_message(body: &Bytes) -> Refusal {
+    match serde_json::from_slice::<serde::de::IgnoredAny>(body) {
+        Ok(_) => Refusal::NotJsonRpc,
+        Err(_) => Refusal::NotJson,
+    }
+}

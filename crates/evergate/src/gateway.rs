@@ -1,0 +1,317 @@
+//! The gateway itself: servers on one side, clients on the other, names in between. It knows no HTTP.
+//!
+//! # A request's way
+//!
+//! 1. `front` (HTTP), `front/stdio`: a client's message arrives, its [`client::Client`] is found.
+//! 2. [`dispatch`]: what the method asks for, and who owns the name in it ([`view`], [`merged`], [`names`]).
+//! 3. [`forward`]: the call to the owner, on its shared connection or one of the client's own ([`isolation`]).
+//! 4. `evergate-runtime`: waits, sends, recovers.
+//! 5. Back through [`forward`]: the result as it is, or an error from [`error_body`].
+//!
+//! Beside that way: [`news`] tells clients what changed and what servers say unasked; [`reload`] changes the servers.
+
+pub(crate) mod client;
+mod clients;
+mod dispatch;
+pub(crate) mod error_body;
+pub(crate) mod event_log;
+mod forward;
+pub(crate) mod handshake;
+mod isolation;
+pub(crate) mod log_level;
+mod merged;
+mod names;
+mod news;
+pub(crate) mod outlet;
+mod params;
+mod payload;
+mod reload;
+pub(crate) mod server_settings;
+mod startup;
+mod subscriptions;
+mod uri_template;
+mod view;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use evergate_runtime::{
+    Attribution, Catalog, Handlers, Hub, InvalidSettings, RawJson, ReconnectLimiter, RpcError,
+    ServerCatalog, ServerHandle, ServerRequest, ShutdownReport,
+};
+use serde_json::json;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{Config, Isolation, Server};
+use crate::tasks::Tasks;
+use client::{Client, Scope, Uid};
+use clients::Clients;
+use log_level::Level;
+use subscriptions::Subscriptions;
+use view::Views;
+
+pub(crate) use dispatch::{Answer, RequestContext};
+
+/// One per process.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    pub(crate) tasks: Tasks,
+    pub(crate) clients: Clients,
+    /// No new requests.
+    pub(crate) draining: CancellationToken,
+    hub: Hub,
+    config: RwLock<Arc<Config>>,
+    /// Counts configurations, so that what was derived from one can be told from what was derived from the next.
+    revision: AtomicU64,
+    reloaded: Notify,
+    views: Views,
+    subscriptions: Subscriptions,
+    limiter: ReconnectLimiter,
+    started: Instant,
+    /// Since when each shared server is there.
+    added: Mutex<HashMap<String, Instant>>,
+    /// What clients of an earlier run have seen last.
+    baseline: Arc<Catalog>,
+}
+
+// === impl Gateway ===
+
+impl Gateway {
+    /// Starts every shared server and returns at once. `restored` is what servers offered in an earlier run.
+    pub(crate) fn start(
+        config: Config,
+        restored: BTreeMap<String, ServerCatalog>,
+    ) -> Result<Arc<Self>, InvalidSettings> {
+        let limiter = ReconnectLimiter::default();
+        let myself: Arc<OnceLock<Weak<Self>>> = Arc::default();
+        let mut builder =
+            Hub::builder().limiter(limiter.clone()).handlers(shared_handlers(myself.clone()));
+        let mut added = HashMap::new();
+        for (name, server) in shared(&config) {
+            builder = builder.server(name, server_settings::of(server));
+            added.insert(name.to_owned(), Instant::now());
+        }
+        for (name, catalog) in restored {
+            builder = builder.restore(&name, catalog);
+        }
+        let hub = builder.start()?;
+        let baseline = hub.catalog();
+        let gateway = Arc::new(Self {
+            tasks: Tasks::default(),
+            clients: Clients::default(),
+            draining: CancellationToken::new(),
+            hub,
+            config: RwLock::new(Arc::new(config)),
+            revision: AtomicU64::new(1),
+            reloaded: Notify::new(),
+            views: Views::default(),
+            subscriptions: Subscriptions::default(),
+            limiter,
+            started: Instant::now(),
+            added: Mutex::new(added),
+            baseline,
+        });
+        // Set once, here.
+        let _ = myself.set(Arc::downgrade(&gateway));
+        gateway.tasks.spawn(news::spread(gateway.clone()));
+        Ok(gateway)
+    }
+
+    pub(crate) fn config(&self) -> Arc<Config> {
+        self.config.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// A server this client may use: the shared one, or the client's own.
+    pub(crate) fn server_for(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        name: &str,
+    ) -> Option<ServerHandle> {
+        let config = self.config();
+        let server = config.servers.get(name).filter(|server| server.unusable.is_none())?;
+        if !client.may_use(name) {
+            return None;
+        }
+        match server.isolation {
+            Isolation::Shared => self.hub.server(name).ok(),
+            Isolation::PerClient if server.disabled => None,
+            Isolation::PerClient => client.private.server(self, client, name, server),
+        }
+    }
+
+    /// A new client, or one from before a restart: everything that concerns clients concerns it from now on.
+    pub(crate) fn attach(self: &Arc<Self>, client: &Arc<Client>, restored: bool) {
+        let config = self.config();
+        for (name, server) in &config.servers {
+            let private = server.isolation == Isolation::PerClient
+                && !server.disabled
+                && server.unusable.is_none()
+                && client.may_use(name);
+            if private {
+                client.private.server(self, client, name, server);
+            }
+        }
+        let view = self.view(client);
+        if restored {
+            client.announce(self.baseline_view(client).digests());
+            news::tell_changes(client, &view);
+        } else {
+            client.announce(view.digests());
+        }
+        self.clients.add(client);
+    }
+
+    /// The client is gone: nothing it had is kept.
+    pub(crate) fn detach(self: &Arc<Self>, client: &Arc<Client>) {
+        client.end();
+        if !self.clients.remove(client) {
+            return;
+        }
+        for (server, uri) in self.subscriptions.forget(&client.uid) {
+            let Ok(handle) = self.hub.server(&server) else { continue };
+            self.tasks.spawn(async move {
+                if let Err(error) = handle.unsubscribe(&uri).await {
+                    tracing::debug!(%server, error = error.chain(), "could not unsubscribe");
+                }
+            });
+        }
+        client.private.close_all(self);
+    }
+
+    /// Takes no more requests, lets those under way finish, and ends every server.
+    pub(crate) async fn shutdown(self: &Arc<Self>, drain: Duration) -> ShutdownReport {
+        self.draining.cancel();
+        let until = Instant::now() + drain;
+        while self.clients.calls_under_way() > 0 && Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        let report = self.hub.shutdown(left).await;
+        for client in self.clients.all() {
+            client.end();
+            client.private.close_all(self);
+        }
+        self.tasks.ended(Duration::from_secs(10)).await;
+        report
+    }
+
+    /// Gives a client of an earlier run back what it had asked for.
+    pub(crate) fn take_up(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        level: Option<&str>,
+        subscriptions: Vec<(String, String)>,
+    ) {
+        if let Some(level) = level.and_then(Level::parse) {
+            client.set_level(level);
+            for server in self.servers_with(client, "logging") {
+                let Some(handle) = self.server_for(client, &server) else { continue };
+                self.tasks.spawn(async move { handle.set_log_level(level.name()).await.ok() });
+            }
+        }
+        for (server, uri) in subscriptions {
+            let Some(handle) = self.server_for(client, &server) else { continue };
+            self.subscriptions.add(&Arc::from(server), &uri, client.uid);
+            self.tasks.spawn(async move {
+                if let Err(error) = handle.subscribe(&uri).await {
+                    tracing::warn!(server = handle.name(), %error, "could not subscribe again");
+                }
+            });
+        }
+    }
+
+    /// What a client wants to hear of: servers and URIs.
+    pub(crate) fn subscriptions_of(&self, client: &Uid) -> Vec<(String, String)> {
+        let all = self.subscriptions.of(client).into_iter();
+        all.map(|(server, uri)| (server.to_string(), uri)).collect()
+    }
+
+    pub(crate) fn uptime(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// What is hidden from a client that may use everything, because another server had the name first.
+    pub(crate) fn name_warnings(&self) -> Vec<String> {
+        let anybody = Client::observer();
+        self.view(&anybody).warnings().collect()
+    }
+
+    fn revision(&self) -> u64 {
+        self.revision.load(Ordering::Acquire)
+    }
+
+    /// A question of a shared server that cannot be tied to a call. If only one client could be meant, it is meant.
+    async fn unattributed(&self, request: ServerRequest) -> Result<RawJson, RpcError> {
+        let candidates: Vec<Arc<Client>> = self
+            .clients
+            .all()
+            .into_iter()
+            .filter(|client| client.may_use(&request.server) && client.answers(&request.method))
+            .collect();
+        match (&candidates[..], request.attribution) {
+            ([client], _) => client.ask(&request.method, request.params.as_ref(), None).await,
+            ([], _) => {
+                let message = format!("no client that offers {} is connected", request.method);
+                Err(RpcError::with(error_body::METHOD_NOT_FOUND, message))
+            }
+            (_, Attribution::Ambiguous) => Err(ambiguous("several clients have calls in flight")),
+            _ => Err(ambiguous("several clients share this connection")),
+        }
+    }
+}
+
+fn ambiguous(why: &str) -> RpcError {
+    let message = format!(
+        "{why}, and nothing says which of them is asked: with isolation = \"per_client\" each has a connection of its own"
+    );
+    RpcError::with(error_body::INVALID_REQUEST, message)
+}
+
+/// The servers all clients share, disabled ones included: they may be enabled later.
+fn shared(config: &Config) -> impl Iterator<Item = (&str, &Server)> {
+    let usable = config
+        .servers
+        .iter()
+        .filter(|(_, server)| server.unusable.is_none() && server.isolation == Isolation::Shared);
+    usable.map(|(name, server)| (name.as_str(), server))
+}
+
+/// Declares whatever some client may be able to do; whether the client in question can is found out when it is asked.
+fn shared_handlers(gateway: Arc<OnceLock<Weak<Gateway>>>) -> Handlers {
+    Handlers::new()
+        .declare(json!({
+            "sampling": {},
+            "elicitation": { "form": {}, "url": {} },
+            "roots": { "listChanged": true },
+        }))
+        .on_any(move |request| {
+            let gateway = gateway.get().and_then(Weak::upgrade);
+            async move {
+                match gateway {
+                    Some(gateway) => gateway.unattributed(request).await,
+                    None => Err(RpcError::with(error_body::INTERNAL, "the gateway is not ready")),
+                }
+            }
+        })
+}
+
+// === impl Client ===
+
+impl Client {
+    /// Whether a server is in the client's scope and its key allows it.
+    fn may_use(&self, server: &str) -> bool {
+        let in_scope = match &self.scope {
+            Scope::All => true,
+            Scope::One(only) => **only == *server,
+        };
+        in_scope && self.caller.may_use_server(server)
+    }
+}

@@ -1,0 +1,349 @@
+//! What a client asks for, and whose business that is.
+
+use std::sync::Arc;
+
+use evergate_runtime::{Outcome, RawJson, RpcError, StateKind};
+use http::HeaderMap;
+
+use super::Gateway;
+use super::client::{Client, Scope};
+use super::error_body::{self, plain};
+use super::forward::{Forward, forward};
+use super::log_level::Level;
+use super::outlet::Outlet;
+use super::params;
+use super::view::View;
+
+/// How a request ended.
+#[derive(Debug, Clone)]
+pub(crate) enum Answer {
+    Result(RawJson),
+    /// The error object.
+    Error(RawJson),
+    /// The client took the request back.
+    Cancelled,
+}
+
+/// What comes with a request besides its method and params.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestContext {
+    /// Where to send what leads up to the answer.
+    pub(crate) stream: Outlet,
+    /// Of the HTTP request, if it came in one.
+    pub(crate) headers: Option<Arc<HeaderMap>>,
+}
+
+// === impl Gateway ===
+
+impl Gateway {
+    /// Answers one request of a client.
+    pub(crate) async fn request(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        id: &RawJson,
+        method: &str,
+        params: Option<RawJson>,
+        context: &RequestContext,
+    ) -> Answer {
+        let Some(guard) = client.begin(id, &context.stream) else {
+            let message = "a request with this id is under way already";
+            return Answer::Error(plain(error_body::INVALID_REQUEST, message));
+        };
+        let answer = tokio::select! {
+            biased;
+            answer = self.dispatch(client, method, params, context, &guard.cancel) => answer,
+            () = guard.cancel.cancelled() => Answer::Cancelled,
+        };
+        if guard.cancel.is_cancelled() { Answer::Cancelled } else { answer }
+    }
+
+    /// Takes note of something a client says without asking.
+    pub(crate) fn notified(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        method: &str,
+        params: Option<&RawJson>,
+    ) {
+        client.touch();
+        match method {
+            "notifications/cancelled" => {
+                if let Some(id) = params::cancelled_id(params) {
+                    client.cancel(&id);
+                }
+            }
+            "notifications/roots/list_changed" => self.roots_changed(client),
+            // The handshake is ours alone. Progress on a server's question, and whatever the future brings, concerns
+            // one server among many, and nothing says which.
+            _ => {}
+        }
+    }
+
+    /// A client answers a question.
+    pub(crate) fn answered(
+        client: &Client,
+        id: Option<&RawJson>,
+        answer: Result<RawJson, RpcError>,
+    ) {
+        client.touch();
+        client.answered(id, answer);
+    }
+
+    async fn dispatch(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        method: &str,
+        params: Option<RawJson>,
+        context: &RequestContext,
+        cancel: &tokio_util::sync::CancellationToken,
+    ) -> Answer {
+        let Some(fields) = params::read(params.as_ref()) else {
+            return invalid("params must be an object with fields of the right types");
+        };
+        let mut forwarded = Forward {
+            method: method.to_owned(),
+            params: params.clone(),
+            tool: None,
+            progress_token: fields.progress_token(),
+            cancel: cancel.clone(),
+        };
+        match method {
+            "ping" => Answer::Result(RawJson::empty_object()),
+            "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
+                if fields.cursor.is_some() {
+                    return invalid("no cursor was given out: lists come in one piece");
+                }
+                self.first_lists(client).await;
+                Answer::Result(list(&self.view(client), method))
+            }
+            "tools/call" => {
+                let Some(name) = fields.name.and_then(params::text) else {
+                    return invalid("tools/call needs a name");
+                };
+                let mut view = self.view(client);
+                if view.merged.tool(&name).is_none() {
+                    self.first_lists(client).await;
+                    view = self.view(client);
+                }
+                let listed = view.merged.tool(&name).cloned();
+                let Some(owner) = listed.or_else(|| self.unlisted_owner(client, &name)) else {
+                    return invalid(&format!("Unknown tool: {name}"));
+                };
+                forwarded.rename(fields.name, &owner.own);
+                forwarded.tool = Some(owner.own);
+                forward(self, client, &owner.server, forwarded, context).await
+            }
+            "prompts/get" => {
+                let Some(name) = fields.name.and_then(params::text) else {
+                    return invalid("prompts/get needs a name");
+                };
+                self.first_lists(client).await;
+                let view = self.view(client);
+                let Some(owner) = view.merged.prompt(&name) else {
+                    return invalid(&format!("Unknown prompt: {name}"));
+                };
+                forwarded.rename(fields.name, &owner.own);
+                forward(self, client, &owner.server, forwarded, context).await
+            }
+            "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
+                let Some(uri) = fields.uri.as_deref() else {
+                    return invalid(&format!("{method} needs a uri"));
+                };
+                self.resource(client, method, uri, &forwarded, context).await
+            }
+            "completion/complete" => {
+                let Some(reference) = &fields.reference else {
+                    return invalid("completion/complete needs a ref");
+                };
+                self.first_lists(client).await;
+                let view = self.view(client);
+                if let Some(name) = reference.name.and_then(params::text) {
+                    let Some(owner) = view.merged.prompt(&name) else {
+                        return invalid(&format!("Unknown prompt: {name}"));
+                    };
+                    forwarded.rename(reference.name, &owner.own);
+                    return forward(self, client, &owner.server, forwarded, context).await;
+                }
+                let uri = reference.uri.as_deref().unwrap_or_default();
+                let owner = view.merged.template(uri).or_else(|| view.merged.resource(uri));
+                match owner {
+                    Some(server) => forward(self, client, server, forwarded, context).await,
+                    None => invalid(&format!("Unknown resource template: {uri}")),
+                }
+            }
+            "logging/setLevel" => {
+                let Some(level) = fields.level.as_deref().and_then(Level::parse) else {
+                    return invalid(
+                        "the level must be debug, info, notice, warning, error, critical, alert or emergency",
+                    );
+                };
+                self.set_level(client, level, forwarded, context).await
+            }
+            _ => match self.only_server(client) {
+                Some(server) => forward(self, client, &server, forwarded, context).await,
+                None => Answer::Error(plain(
+                    error_body::METHOD_NOT_FOUND,
+                    format!(
+                        "{method} is not known here; at /mcp/{{server}} it would reach that server"
+                    ),
+                )),
+            },
+        }
+    }
+
+    async fn resource(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        method: &str,
+        uri: &str,
+        forwarded: &Forward,
+        context: &RequestContext,
+    ) -> Answer {
+        self.first_lists(client).await;
+        let view = self.view(client);
+        let owner = view.merged.resource(uri).cloned().or_else(|| self.only_server(client));
+        match (owner, method) {
+            (Some(server), "resources/read") => {
+                forward(self, client, &server, forwarded.clone(), context).await
+            }
+            (Some(server), _) => self.subscribe(client, &server, method, uri).await,
+            // A tool's result may link to a resource that nobody lists.
+            (None, "resources/read") => self.read_anywhere(client, uri, forwarded, context).await,
+            (None, _) => Answer::Error(plain(
+                error_body::RESOURCE_NOT_FOUND,
+                format!(
+                    "Resource not found: no server lists {uri}; at /mcp/{{server}} it would reach that server"
+                ),
+            )),
+        }
+    }
+
+    /// Asks every connected server that has resources, until one knows this one. Reading does no harm.
+    async fn read_anywhere(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        uri: &str,
+        forwarded: &Forward,
+        context: &RequestContext,
+    ) -> Answer {
+        for server in self.servers_with(client, "resources") {
+            let connected = self.server_for(client, &server);
+            let connected = connected.is_some_and(|s| s.status().state == StateKind::Connected);
+            if !connected {
+                continue;
+            }
+            let answer = forward(self, client, &server, forwarded.clone(), context).await;
+            if matches!(answer, Answer::Result(_) | Answer::Cancelled) {
+                return answer;
+            }
+        }
+        let message = format!("Resource not found: no server knows {uri}");
+        Answer::Error(plain(error_body::RESOURCE_NOT_FOUND, message))
+    }
+
+    async fn subscribe(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        server: &Arc<str>,
+        method: &str,
+        uri: &str,
+    ) -> Answer {
+        let Some(handle) = self.server_for(client, server) else {
+            return Answer::Error(super::forward::gone(server));
+        };
+        let done = Answer::Result(RawJson::empty_object());
+        if method == "resources/subscribe" {
+            return match handle.subscribe(uri).await {
+                Ok(()) => {
+                    self.subscriptions.add(server, uri, client.uid);
+                    done
+                }
+                Err(evergate_runtime::SubscribeError::Call(error)) => {
+                    Answer::Error(error_body::of_call(&error, Some(&handle.status())))
+                }
+                Err(error) => Answer::Error(plain(error_body::INVALID_REQUEST, error.to_string())),
+            };
+        }
+        if !self.subscriptions.remove(server, uri, &client.uid) {
+            return done;
+        }
+        match handle.unsubscribe(uri).await {
+            Ok(()) => done,
+            // A server that is away has nothing left to be told: it is not subscribed again when it comes back.
+            Err(error) if error.outcome == Outcome::NotSent => done,
+            Err(error) => Answer::Error(error_body::of_call(&error, Some(&handle.status()))),
+        }
+    }
+
+    /// Each client gets what it asked for; servers are asked for the most that any client wants.
+    async fn set_level(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        level: Level,
+        forwarded: Forward,
+        context: &RequestContext,
+    ) -> Answer {
+        client.set_level(level);
+        let servers = self.servers_with(client, "logging");
+        let alone = match &client.scope {
+            Scope::One(server) if servers.is_empty() => Some(server.clone()),
+            _ => None,
+        };
+        if let Some(server) = alone {
+            // Its own word on that is better than ours.
+            return forward(self, client, &server, forwarded, context).await;
+        }
+        for server in servers {
+            let others = self.clients.all();
+            let levels = others.iter().filter(|c| c.may_use(&server)).filter_map(|c| c.level());
+            let wanted = levels.min().unwrap_or(level);
+            let Some(handle) = self.server_for(client, &server) else { continue };
+            let connected = handle.status().state == StateKind::Connected;
+            let told = self.tasks.spawn(async move {
+                if let Err(error) = handle.set_log_level(wanted.name()).await {
+                    tracing::debug!(%server, error = error.chain(), "could not set the log level");
+                }
+            });
+            if connected {
+                // Messages that the next call causes are to come at this level already. A panic there is not ours.
+                let _ = told.await;
+            }
+        }
+        Answer::Result(RawJson::empty_object())
+    }
+
+    /// The server that everything must be meant for, if the client sees only one.
+    fn only_server(&self, client: &Client) -> Option<Arc<str>> {
+        if let Scope::One(server) = &client.scope {
+            return Some(server.clone());
+        }
+        let config = self.config();
+        let mut usable = config.servers.iter().filter(|(name, server)| {
+            server.unusable.is_none() && !server.disabled && client.may_use(name)
+        });
+        let only = usable.next().map(|(name, _)| Arc::from(name.as_str()));
+        only.filter(|_| usable.next().is_none())
+    }
+
+    fn roots_changed(self: &Arc<Self>, client: &Arc<Client>) {
+        client.private.roots_changed();
+        let clients = self.clients.all();
+        let others = clients.iter().filter(|other| other.uid != client.uid);
+        // With more than one, no shared server could find out whose roots are meant.
+        if !others.into_iter().any(|other| other.answers("roots/list")) {
+            self.hub.roots_changed();
+        }
+    }
+}
+
+fn list(view: &View, method: &str) -> RawJson {
+    match method {
+        "tools/list" => view.tools.clone(),
+        "prompts/list" => view.prompts.clone(),
+        "resources/list" => view.resources.clone(),
+        _ => view.resource_templates.clone(),
+    }
+}
+
+fn invalid(message: &str) -> Answer {
+    Answer::Error(plain(error_body::INVALID_PARAMS, message))
+}

@@ -1,0 +1,194 @@
+//! The one place where failures get their JSON-RPC code, their HTTP status and their words.
+//!
+//! Codes from -32768 to -32000 belong to JSON-RPC and MCP; what only a gateway can say has codes outside of that. An
+//! error of a server's own passes unchanged.
+
+use evergate_runtime::{CallError, CallFailure, Outcome, RawJson, Status};
+use http::StatusCode;
+use serde_json::json;
+
+pub(crate) const PARSE_ERROR: i64 = -32700;
+pub(crate) const INVALID_REQUEST: i64 = -32600;
+pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
+pub(crate) const INVALID_PARAMS: i64 = -32602;
+pub(crate) const INTERNAL: i64 = -32603;
+pub(crate) const RESOURCE_NOT_FOUND: i64 = -32002;
+
+/// The request did not reach its server; sending it again is safe.
+pub(crate) const NOT_SENT: i64 = -31001;
+/// The server refused the request unexecuted.
+pub(crate) const REJECTED: i64 = -31002;
+/// The request was sent and no answer came: it may have run.
+pub(crate) const OUTCOME_UNKNOWN: i64 = -31003;
+/// The answer came and is larger than allowed.
+pub(crate) const RESULT_TOO_LARGE: i64 = -31004;
+
+/// A refusal by the front, before any server is concerned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    NotJson,
+    NotJsonRpc,
+    BatchNotAllowed,
+    NotInitialized,
+    UnknownSession,
+    UnknownServer,
+    UnknownPath,
+    WrongMethod,
+    NotAcceptable,
+    NotJsonContent,
+    TooLarge,
+    TooManySessions,
+    UnsupportedVersion,
+    Unauthorized,
+    ForbiddenServer,
+    ForbiddenOrigin,
+    Draining,
+    BadEventId,
+}
+
+// === impl Refusal ===
+
+impl Refusal {
+    pub(crate) fn status(self) -> StatusCode {
+        match self {
+            Self::NotJson
+            | Self::NotJsonRpc
+            | Self::BatchNotAllowed
+            | Self::NotInitialized
+            | Self::UnsupportedVersion
+            | Self::BadEventId => StatusCode::BAD_REQUEST,
+            Self::UnknownSession | Self::UnknownServer | Self::UnknownPath => StatusCode::NOT_FOUND,
+            Self::WrongMethod => StatusCode::METHOD_NOT_ALLOWED,
+            Self::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
+            Self::NotJsonContent => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooManySessions => StatusCode::TOO_MANY_REQUESTS,
+            Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::ForbiddenServer | Self::ForbiddenOrigin => StatusCode::FORBIDDEN,
+            Self::Draining => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    pub(crate) fn code(self) -> i64 {
+        match self {
+            Self::NotJson => PARSE_ERROR,
+            Self::TooManySessions | Self::Draining => NOT_SENT,
+            _ => INVALID_REQUEST,
+        }
+    }
+
+    pub(crate) fn message(self) -> &'static str {
+        match self {
+            Self::NotJson => "the body is not valid JSON",
+            Self::NotJsonRpc => "the body is not a JSON-RPC request, notification or response",
+            Self::BatchNotAllowed => "batches exist only in revision 2025-03-26",
+            Self::NotInitialized => {
+                "no Mcp-Session-Id header: send an initialize request first, then the id it returns"
+            }
+            Self::UnknownSession => {
+                "this session is not known here or has expired: send an initialize request without a session id"
+            }
+            Self::UnknownServer => "no server of this name is configured",
+            Self::UnknownPath => {
+                "nothing here: MCP is at /mcp (all servers), /mcp/{server} (one) and /sse (2024-11-05 clients)"
+            }
+            Self::WrongMethod => "this method is not offered here",
+            Self::NotAcceptable => {
+                "the Accept header must allow application/json and text/event-stream (for GET: text/event-stream)"
+            }
+            Self::NotJsonContent => "the Content-Type must be application/json",
+            Self::TooLarge => "the body is larger than gateway.max_body_bytes",
+            Self::TooManySessions => {
+                "there are gateway.max_sessions sessions already: try again later"
+            }
+            Self::UnsupportedVersion => "this MCP-Protocol-Version is not supported",
+            Self::Unauthorized => {
+                "a key is needed: Authorization: Bearer KEY, Authorization: KEY, or X-API-Key: KEY"
+            }
+            Self::ForbiddenServer => "this key may not use this server",
+            Self::ForbiddenOrigin => "requests with this Host or Origin are not allowed",
+            Self::Draining => "the gateway is shutting down",
+            Self::BadEventId => "this Last-Event-ID was not given out here",
+        }
+    }
+
+    pub(crate) fn body(self) -> String {
+        let body = json!({
+            "jsonrpc": "2.0",
+            "id": null,
+            "error": { "code": self.code(), "message": self.message() },
+        });
+        body.to_string()
+    }
+}
+
+/// An error object without data.
+pub(crate) fn plain(code: i64, message: impl AsRef<str>) -> RawJson {
+    RawJson::from(json!({ "code": code, "message": message.as_ref() }))
+}
+
+/// A call that ended without an answer, in the client's terms. `status` is the server's, as of now.
+pub(crate) fn of_call(error: &CallError, status: Option<&Status>) -> RawJson {
+    let code = match (&error.source, error.outcome) {
+        (CallFailure::Rpc(rpc), _) => return rpc.raw.clone(),
+        (CallFailure::InvalidParams, _) => {
+            return plain(INVALID_PARAMS, "params must be a JSON object");
+        }
+        (_, Outcome::NotSent) => NOT_SENT,
+        (_, Outcome::Rejected) => REJECTED,
+        (_, Outcome::Unknown | Outcome::Answered) => OUTCOME_UNKNOWN,
+    };
+    let next_retry_ms = status.and_then(|status| {
+        let at = status.next_retry_at?;
+        Some(at.saturating_duration_since(tokio::time::Instant::now()).as_millis())
+    });
+    RawJson::from(json!({
+        "code": code,
+        "message": error.chain(),
+        "data": {
+            "server": error.server,
+            "outcome": error.outcome.to_string(),
+            "retryable": error.retryable,
+            "generation": error.generation.map(evergate_runtime::Generation::get),
+            "state": status.map(|status| status.state.to_string()),
+            "next_retry_ms": next_retry_ms.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX)),
+            "hint": hint(error, status),
+        },
+    }))
+}
+
+/// A result that is larger than allowed. The call did run.
+pub(crate) fn too_large(server: &str, bytes: usize, limit: usize) -> RawJson {
+    RawJson::from(json!({
+        "code": RESULT_TOO_LARGE,
+        "message": format!("{server}: the result has {bytes} bytes, more than gateway.max_result_bytes ({limit})"),
+        "data": {
+            "server": server,
+            "outcome": "answered",
+            "retryable": false,
+            "hint": "ask for less, or have the operator raise gateway.max_result_bytes or set gateway.payload_dir",
+        },
+    }))
+}
+
+/// What the client, or the person behind it, can do.
+fn hint(error: &CallError, status: Option<&Status>) -> String {
+    let revival = status.and_then(|status| status.reason.revival());
+    match (&error.source, error.outcome) {
+        (CallFailure::Disabled, _) => "the server is switched off: enable it".into(),
+        (CallFailure::Cancelled, _) => "the call was cancelled by the client".into(),
+        (CallFailure::PermanentlyFailed { .. }, _) => {
+            revival.unwrap_or("the operator must look at it").to_owned()
+        }
+        (CallFailure::TooManyHeld { .. }, _) => {
+            "too many calls wait for this server: call again later".into()
+        }
+        (_, Outcome::NotSent) => "it did not run: call again later".into(),
+        (_, Outcome::Rejected) if error.retryable => "it did not run: call again".into(),
+        (_, Outcome::Rejected) => "it did not run, and the same call would be refused again".into(),
+        _ if error.retryable => {
+            "it may have run; the tool is declared safe to repeat: call again".into()
+        }
+        _ => "it may have run: find out before calling again".into(),
+    }
+}

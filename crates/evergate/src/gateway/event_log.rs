@@ -1,0 +1,217 @@
+//! A stream of messages to a client that can be read again from the middle, within limits.
+//!
+//! Everything a client must get over HTTP goes through one of these: the answer to one request with what leads up to
+//! it, or what the gateway has to say unasked. If the connection breaks, the client comes back with the number of the
+//! last message it saw.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tokio::sync::Notify;
+
+/// Messages kept for a client that comes back.
+const MAX_MESSAGES: usize = 256;
+/// And their size; the newest is kept whatever its size.
+const MAX_BYTES: usize = 1024 * 1024;
+
+/// Written by many, read by one.
+#[derive(Debug, Default)]
+pub(crate) struct EventLog {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    messages: VecDeque<Bytes>,
+    /// The number of the first message kept.
+    first: u64,
+    bytes: usize,
+    closed: bool,
+    /// The number after the last message that was handed to a reader.
+    delivered: u64,
+    /// Counts readers: a new one takes over from the one before, whose connection may be dead without knowing.
+    reader: u64,
+}
+
+/// Reads a log from some point on.
+#[derive(Debug)]
+pub(crate) struct Tail {
+    log: Arc<EventLog>,
+    next: u64,
+    reader: u64,
+}
+
+// === impl EventLog ===
+
+impl EventLog {
+    pub(crate) fn push(&self, message: Bytes) {
+        {
+            let mut state = self.state();
+            if state.closed {
+                return;
+            }
+            state.bytes += message.len();
+            state.messages.push_back(message);
+            while state.messages.len() > 1
+                && (state.messages.len() > MAX_MESSAGES || state.bytes > MAX_BYTES)
+            {
+                let dropped = state.messages.pop_front();
+                state.bytes -= dropped.map_or(0, |dropped| dropped.len());
+                state.first += 1;
+            }
+        }
+        self.changed.notify_waiters();
+    }
+
+    /// Nothing more will come.
+    pub(crate) fn close(&self) {
+        self.state().closed = true;
+        self.changed.notify_waiters();
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.state().closed
+    }
+
+    pub(crate) fn has_messages(&self) -> bool {
+        !self.state().messages.is_empty()
+    }
+
+    /// How much memory is held for a client that may come back.
+    pub(crate) fn bytes(&self) -> usize {
+        self.state().bytes
+    }
+
+    /// Resolves when there is a first message, or the end.
+    pub(crate) async fn begun(&self) {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            {
+                let state = self.state();
+                if state.closed || state.first > 0 || !state.messages.is_empty() {
+                    return;
+                }
+            }
+            changed.await;
+        }
+    }
+
+    /// Reads from message number `next` on; whoever read before reads no more.
+    pub(crate) fn read(self: &Arc<Self>, next: u64) -> Tail {
+        let reader = {
+            let mut state = self.state();
+            state.reader += 1;
+            state.reader
+        };
+        self.changed.notify_waiters();
+        Tail { log: self.clone(), next, reader }
+    }
+
+    /// Reads what no reader has had yet.
+    pub(crate) fn read_new(self: &Arc<Self>) -> Tail {
+        let next = self.state().delivered;
+        self.read(next)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Tail ===
+
+impl Tail {
+    /// The number of the next message.
+    pub(crate) fn position(&self) -> u64 {
+        self.next
+    }
+
+    /// The next message and its number; `None` at the end, or when another reader has taken over. Cancel safe.
+    pub(crate) async fn next(&mut self) -> Option<(u64, Bytes)> {
+        loop {
+            let changed = self.log.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            {
+                let mut state = self.log.state();
+                if state.reader != self.reader {
+                    return None;
+                }
+                // What is no longer kept is lost to this reader.
+                let number = self.next.max(state.first);
+                let index = usize::try_from(number - state.first).unwrap_or(usize::MAX);
+                if let Some(message) = state.messages.get(index) {
+                    let found = (number, message.clone());
+                    self.next = number + 1;
+                    state.delivered = state.delivered.max(self.next);
+                    return Some(found);
+                }
+                if state.closed {
+                    return None;
+                }
+            }
+            changed.await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &'static str) -> Bytes {
+        Bytes::from_static(text.as_bytes())
+    }
+
+    #[tokio::test]
+    async fn a_reader_gets_what_was_written_before_and_after_and_then_the_end() {
+        let log = Arc::new(EventLog::default());
+        log.push(text("a"));
+        let mut tail = log.read(0);
+        assert_eq!(tail.next().await, Some((0, text("a"))));
+        let writer = async {
+            log.push(text("b"));
+            log.close();
+            log.push(text("too late"));
+        };
+        let ((), next) = tokio::join!(writer, tail.next());
+        assert_eq!(next, Some((1, text("b"))));
+        assert_eq!(tail.next().await, None);
+        assert_eq!(log.read(1).next().await, Some((1, text("b"))));
+    }
+
+    #[tokio::test]
+    async fn a_new_reader_takes_over() {
+        let log = Arc::new(EventLog::default());
+        let mut old = log.read(0);
+        let mut new = log.read(0);
+        log.push(text("a"));
+        assert_eq!(old.next().await, None);
+        assert_eq!(new.next().await, Some((0, text("a"))));
+    }
+
+    #[tokio::test]
+    async fn what_was_read_is_not_read_again_unless_asked_for() {
+        let log = Arc::new(EventLog::default());
+        log.push(text("a"));
+        log.push(text("b"));
+        assert_eq!(log.read_new().next().await, Some((0, text("a"))));
+        assert_eq!(log.read_new().next().await, Some((1, text("b"))));
+        assert_eq!(log.read(0).next().await, Some((0, text("a"))));
+    }
+
+    #[tokio::test]
+    async fn old_messages_make_way_and_numbers_go_on() {
+        let log = Arc::new(EventLog::default());
+        for _ in 0..MAX_MESSAGES + 10 {
+            log.push(text("x"));
+        }
+        assert_eq!(log.read(0).next().await.unwrap().0, 10);
+        log.push(Bytes::from(vec![b'y'; 2 * MAX_BYTES]));
+        assert_eq!(log.read(0).next().await.unwrap().0, MAX_MESSAGES as u64 + 10);
+    }
+}

@@ -1,0 +1,139 @@
+//! One call to the server that owns it, and what comes back.
+
+use std::sync::Arc;
+
+use evergate_runtime::{Handlers, RawJson, ServerRequest, wire};
+use http::HeaderMap;
+use serde_json::value::RawValue;
+use tokio_util::sync::CancellationToken;
+
+use super::client::Client;
+use super::error_body::{self, plain};
+use super::outlet::Outlet;
+use super::{Answer, Gateway, RequestContext, news, params, payload};
+use crate::config::Server;
+
+/// A request on its way to a server.
+#[derive(Debug, Clone)]
+pub(super) struct Forward {
+    pub(super) method: String,
+    pub(super) params: Option<RawJson>,
+    /// The tool, as its server calls it.
+    pub(super) tool: Option<String>,
+    /// The client's, if it wants to hear of progress.
+    pub(super) progress_token: Option<RawJson>,
+    pub(super) cancel: CancellationToken,
+}
+
+// === impl Forward ===
+
+impl Forward {
+    /// Replaces a name, borrowed from these params or from others with the same text, by the server's own.
+    pub(super) fn rename(&mut self, name: Option<&RawValue>, own: &str) {
+        if let (Some(params), Some(name)) = (&self.params, name)
+            && params::text(name).as_deref() != Some(own)
+        {
+            self.params = Some(params::with_text(params, name, own));
+        }
+    }
+}
+
+pub(super) async fn forward(
+    gateway: &Arc<Gateway>,
+    client: &Arc<Client>,
+    server: &Arc<str>,
+    request: Forward,
+    context: &RequestContext,
+) -> Answer {
+    let Some(handle) = gateway.server_for(client, server) else {
+        return Answer::Error(gone(server));
+    };
+    let config = gateway.config();
+    let Some(settings) = config.servers.get(&**server) else {
+        return Answer::Error(gone(server));
+    };
+    let Forward { method, params, tool, progress_token, cancel } = request;
+    let mut call = match &tool {
+        Some(tool) => {
+            let params = params.unwrap_or_else(RawJson::empty_object);
+            let rules = settings.tools.overrides_for(tool);
+            let mut call = handle.call_tool_with(tool, params);
+            if let Some(timeout) = rules.timeout {
+                call = call.timeout(timeout);
+            }
+            if let Some(timeout) = rules.max_timeout {
+                call = call.max_timeout(timeout);
+            }
+            if let Some(hold) = rules.hold {
+                call = call.hold(hold);
+            }
+            if let Some(replay) = rules.replay {
+                call = call.replay(replay);
+            }
+            call
+        }
+        None => handle.request(method, params),
+    };
+    call = call
+        .cancel(cancel)
+        .caller(caller_number(client))
+        .handlers(Arc::new(questions(client, &context.stream)));
+    let (listener, stream) = (client.clone(), context.stream.clone());
+    call = call.on_notification(move |notification| {
+        if news::wants(&listener, &notification.method, notification.params.as_ref()) {
+            let params = notification.params.as_ref().map(RawJson::as_bytes);
+            stream.offer(wire::notification(&notification.method, params));
+        }
+    });
+    if let Some(token) = progress_token {
+        let stream = context.stream.clone();
+        call = call.on_progress(move |progress| {
+            if let Some(message) = params::progress(&progress.raw, &token) {
+                stream.offer(message);
+            }
+        });
+    }
+    if let Some(headers) = passed_on(settings, context.headers.as_deref()) {
+        call = call.headers(headers);
+    }
+    match call.await {
+        Ok(result) => payload::within_limits(&config.gateway, client, server, result).await,
+        Err(error) => Answer::Error(error_body::of_call(&error, Some(&handle.status()))),
+    }
+}
+
+/// A server that was there a moment ago.
+pub(super) fn gone(server: &str) -> RawJson {
+    plain(
+        error_body::NOT_SENT,
+        format!("{server} is no longer configured, switched off, or not allowed"),
+    )
+}
+
+/// Tells the calls of one client from those of another.
+fn caller_number(client: &Client) -> u64 {
+    let mut number = [0; 8];
+    number.copy_from_slice(&client.uid[..8]);
+    u64::from_le_bytes(number)
+}
+
+/// What the server asks because of a call goes to the client that made it, over the call's own stream.
+fn questions(client: &Arc<Client>, stream: &Outlet) -> Handlers {
+    let (client, stream) = (client.clone(), stream.clone());
+    Handlers::new().on_any(move |request: ServerRequest| {
+        let (client, stream) = (client.clone(), stream.clone());
+        async move { client.ask(&request.method, request.params.as_ref(), Some(&stream)).await }
+    })
+}
+
+/// The client's headers that this server is to see.
+fn passed_on(server: &Server, headers: Option<&HeaderMap>) -> Option<HeaderMap> {
+    let headers = headers?;
+    let mut passed = HeaderMap::new();
+    for name in &server.headers_from_client {
+        for value in headers.get_all(name) {
+            passed.append(name.clone(), value.clone());
+        }
+    }
+    (!passed.is_empty()).then_some(passed)
+}

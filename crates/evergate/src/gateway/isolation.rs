@@ -1,0 +1,233 @@
+//! Servers that each client has for itself: a hub per client and server, closed when idle or when the client ends.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use evergate_runtime::{Handlers, Hub, RpcError, ServerCatalog, ServerHandle};
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use super::Gateway;
+use super::client::Client;
+use super::error_body;
+use super::news;
+use super::server_settings;
+use super::view::{Stamp, View};
+use crate::config::Server;
+
+/// How long an idle connection may take to close.
+const CLOSING: Duration = Duration::from_secs(10);
+
+/// The servers of one client.
+#[derive(Debug, Default)]
+pub(crate) struct PrivateServers {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    servers: HashMap<Arc<str>, Private>,
+    /// The newest view, and what it was made from.
+    view: Option<(Stamp, Arc<View>)>,
+    /// Counts starts and ends.
+    changes: u64,
+}
+
+#[derive(Debug)]
+struct Private {
+    hub: Option<Arc<Hub>>,
+    /// Of the configuration it was started with.
+    digest: String,
+    started: Instant,
+    last_used: Instant,
+    /// What it offered when it was closed for being idle.
+    last_catalog: Option<Arc<ServerCatalog>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ClientInfo {
+    name: Option<String>,
+    version: Option<String>,
+}
+
+// === impl PrivateServers ===
+
+impl PrivateServers {
+    /// The client's own connection to a server, started if need be.
+    pub(super) fn server(
+        &self,
+        gateway: &Arc<Gateway>,
+        client: &Arc<Client>,
+        name: &str,
+        server: &Server,
+    ) -> Option<ServerHandle> {
+        if client.ended.is_cancelled() {
+            return None;
+        }
+        let mut state = self.state();
+        let now = Instant::now();
+        let mut outdated = None;
+        if let Some(private) = state.servers.get_mut(name) {
+            private.last_used = now;
+            if private.digest == server.connection_digest {
+                if let Some(hub) = &private.hub {
+                    return hub.server(name).ok();
+                }
+            } else {
+                outdated = private.hub.take();
+                private.last_catalog = None;
+            }
+        }
+        if let Some(hub) = outdated {
+            close(gateway, hub);
+        }
+        let hub = Hub::builder()
+            .limiter(gateway.limiter.clone())
+            .handlers(handlers(client))
+            .server(name, server_settings::of(server))
+            .start();
+        let hub = match hub {
+            Ok(hub) => Arc::new(hub),
+            Err(error) => {
+                // The configuration was checked when it was read.
+                tracing::error!(server = name, %error, "cannot start a server");
+                return None;
+            }
+        };
+        gateway.tasks.spawn(news::follow(gateway.clone(), client.clone(), hub.clone()));
+        let handle = hub.server(name).ok();
+        let last_catalog = state.servers.get(name).and_then(|private| private.last_catalog.clone());
+        let private = Private {
+            hub: Some(hub),
+            digest: server.connection_digest.clone(),
+            started: now,
+            last_used: now,
+            last_catalog,
+        };
+        state.servers.insert(Arc::from(name), private);
+        state.changes += 1;
+        handle
+    }
+
+    /// What one of them offers, as last listed.
+    pub(super) fn catalog(&self, name: &str) -> Option<Arc<ServerCatalog>> {
+        let state = self.state();
+        let private = state.servers.get(name)?;
+        let live = private.hub.as_ref().and_then(|hub| hub.catalog().server(name).cloned());
+        live.or_else(|| private.last_catalog.clone())
+    }
+
+    /// Since when one of them is there, and its handle.
+    pub(super) fn started(&self, name: &str) -> Option<(Instant, Arc<Hub>)> {
+        let state = self.state();
+        let private = state.servers.get(name)?;
+        Some((private.started, private.hub.clone()?))
+    }
+
+    /// Different whenever a view may have to be made anew; 0 for a client without servers of its own.
+    pub(super) fn version(&self) -> u64 {
+        let state = self.state();
+        if state.servers.is_empty() {
+            return 0;
+        }
+        let mut hash = DefaultHasher::new();
+        state.changes.hash(&mut hash);
+        for (name, private) in &state.servers {
+            let version = private.hub.as_ref().map(|hub| hub.catalog().version);
+            (name, version).hash(&mut hash);
+        }
+        hash.finish().max(1)
+    }
+
+    /// The client's view, made if the one at hand is not of this stamp.
+    pub(super) fn view(&self, stamp: Stamp, make: impl FnOnce() -> View) -> Arc<View> {
+        if let Some((known, view)) = &self.state().view
+            && *known == stamp
+        {
+            return view.clone();
+        }
+        let view = Arc::new(make());
+        self.state().view = Some((stamp, view.clone()));
+        view
+    }
+
+    /// How many connections the client has for itself.
+    pub(crate) fn count(&self, name: &str) -> usize {
+        let state = self.state();
+        usize::from(state.servers.get(name).is_some_and(|private| private.hub.is_some()))
+    }
+
+    /// Closes those that have not been used for a while, and those that no longer exist.
+    pub(crate) fn close_idle(&self, gateway: &Arc<Gateway>, idle: Duration) {
+        let config = gateway.config();
+        let mut state = self.state();
+        let mut closed = Vec::new();
+        for (name, private) in &mut state.servers {
+            let Some(hub) = &private.hub else { continue };
+            let known = config.servers.get(&**name);
+            let wanted = known.is_some_and(|server| !server.disabled);
+            let busy = hub.server(name).is_ok_and(|server| server.status().in_flight > 0);
+            if wanted && (busy || private.last_used.elapsed() < idle) {
+                continue;
+            }
+            private.last_catalog = hub.catalog().server(name).cloned().filter(|_| wanted);
+            closed.extend(private.hub.take());
+        }
+        state.changes += closed.len() as u64;
+        drop(state);
+        for hub in closed {
+            close(gateway, hub);
+        }
+    }
+
+    pub(super) fn close_all(&self, gateway: &Arc<Gateway>) {
+        let servers = std::mem::take(&mut self.state().servers);
+        for hub in servers.into_values().filter_map(|private| private.hub) {
+            close(gateway, hub);
+        }
+    }
+
+    pub(super) fn roots_changed(&self) {
+        for private in self.state().servers.values() {
+            if let Some(hub) = &private.hub {
+                hub.roots_changed();
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Orderly, so that the server is told that the session is over.
+fn close(gateway: &Arc<Gateway>, hub: Arc<Hub>) {
+    gateway.tasks.spawn(async move { hub.shutdown(CLOSING).await });
+}
+
+/// The server sees the client's own name and abilities.
+fn handlers(client: &Arc<Client>) -> Handlers {
+    let info: ClientInfo = client.introduction.client_info.parse().unwrap_or_default();
+    let capabilities = client.introduction.capabilities.parse().unwrap_or_default();
+    let client = Arc::downgrade(client);
+    Handlers::new()
+        .client_info(
+            info.name.as_deref().unwrap_or("evergate"),
+            info.version.as_deref().unwrap_or(env!("CARGO_PKG_VERSION")),
+        )
+        .declare(capabilities)
+        .on_any(move |request| {
+            let client = client.upgrade();
+            async move {
+                match client {
+                    Some(client) => {
+                        client.ask(&request.method, request.params.as_ref(), None).await
+                    }
+                    None => Err(RpcError::with(error_body::INTERNAL, "the client is gone")),
+                }
+            }
+        })
+}

@@ -1,0 +1,119 @@
+//! What clients hear without having asked: changed lists, and what servers announce.
+
+use std::sync::Arc;
+
+use evergate_runtime::{Hub, Notification, RawJson, wire};
+use serde::Deserialize;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::Gateway;
+use super::client::Client;
+use super::log_level::Level;
+use super::view::View;
+
+pub(super) const MESSAGE: &str = "notifications/message";
+const RESOURCE_UPDATED: &str = "notifications/resources/updated";
+
+#[derive(Deserialize)]
+struct LogFields {
+    level: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct UpdateFields {
+    uri: String,
+}
+
+/// Spreads the news of all shared servers, until the gateway drains.
+pub(super) async fn spread(gateway: Arc<Gateway>) {
+    let mut catalog = gateway.hub.watch_catalog();
+    let mut notifications = gateway.hub.notifications();
+    loop {
+        tokio::select! {
+            () = gateway.draining.cancelled() => return,
+            () = gateway.reloaded.notified() => announce_to_all(&gateway),
+            changed = catalog.changed() => match changed {
+                Ok(()) => announce_to_all(&gateway),
+                Err(_) => return,
+            },
+            notification = notifications.recv() => match notification {
+                Ok(notification) => spread_one(&gateway, &notification),
+                Err(RecvError::Lagged(missed)) => {
+                    tracing::warn!(missed, "servers announce more than can be passed on");
+                }
+                Err(RecvError::Closed) => return,
+            },
+        }
+    }
+}
+
+/// Spreads the news of a client's own server, until that ends.
+pub(super) async fn follow(gateway: Arc<Gateway>, client: Arc<Client>, hub: Arc<Hub>) {
+    let mut catalog = hub.watch_catalog();
+    let mut notifications = hub.notifications();
+    // Its end shows as the end of the channels.
+    drop(hub);
+    loop {
+        tokio::select! {
+            () = client.ended.cancelled() => return,
+            changed = catalog.changed() => match changed {
+                Ok(()) => tell_changes(&client, &gateway.view(&client)),
+                Err(_) => return,
+            },
+            notification = notifications.recv() => match notification {
+                Ok(notification) => pass_on(&client, &notification),
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => return,
+            },
+        }
+    }
+}
+
+/// Tells a client which lists differ from what it was told of last.
+pub(super) fn tell_changes(client: &Client, view: &View) {
+    let names = ["tools", "prompts", "resources"];
+    for (name, changed) in names.into_iter().zip(client.announce(view.digests())) {
+        if changed {
+            let method = format!("notifications/{name}/list_changed");
+            client.outbox.offer(wire::notification(&method, None));
+        }
+    }
+}
+
+/// Whether a client wants to hear a log message. Without a word from the client it is the server that chooses.
+pub(super) fn wants(client: &Client, method: &str, params: Option<&RawJson>) -> bool {
+    let Some(wanted) = client.level().filter(|_| method == MESSAGE) else { return true };
+    let fields = params.and_then(|params| params.parse::<LogFields>().ok());
+    let level = fields.and_then(|fields| Level::parse(&fields.level?));
+    level.is_none_or(|level| level >= wanted)
+}
+
+fn announce_to_all(gateway: &Gateway) {
+    for client in gateway.clients.all() {
+        tell_changes(&client, &gateway.view(&client));
+    }
+}
+
+fn spread_one(gateway: &Gateway, notification: &Notification) {
+    let update = (notification.method == RESOURCE_UPDATED)
+        .then(|| notification.params.as_ref()?.parse::<UpdateFields>().ok())
+        .flatten();
+    let subscribers =
+        update.map(|update| gateway.subscriptions.subscribers(&notification.server, &update.uri));
+    for client in gateway.clients.all() {
+        let concerned = match &subscribers {
+            Some(subscribers) => subscribers.contains(&client.uid),
+            None => client.may_use(&notification.server),
+        };
+        if concerned {
+            pass_on(&client, notification);
+        }
+    }
+}
+
+fn pass_on(client: &Client, notification: &Notification) {
+    if wants(client, &notification.method, notification.params.as_ref()) {
+        let params = notification.params.as_ref().map(RawJson::as_bytes);
+        client.outbox.offer(wire::notification(&notification.method, params));
+    }
+}

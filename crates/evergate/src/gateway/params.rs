@@ -1,0 +1,135 @@
+//! The few fields of a request's params that a gateway must know, and how they are replaced without touching the rest.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use evergate_runtime::{RawJson, wire};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// Borrowed from the params of a request.
+#[derive(Debug, Deserialize, Default)]
+pub(super) struct Addressed<'a> {
+    /// Of a tool or a prompt.
+    #[serde(borrow, default)]
+    pub(super) name: Option<&'a RawValue>,
+    /// Of a resource.
+    #[serde(borrow, default)]
+    pub(super) uri: Option<Cow<'a, str>>,
+    /// What is to be completed.
+    #[serde(borrow, default, rename = "ref")]
+    pub(super) reference: Option<Reference<'a>>,
+    #[serde(borrow, default)]
+    pub(super) level: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub(super) cursor: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "_meta")]
+    meta: Option<Meta<'a>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Reference<'a> {
+    #[serde(borrow, default)]
+    pub(super) name: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    pub(super) uri: Option<Cow<'a, str>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Meta<'a> {
+    #[serde(borrow, default, rename = "progressToken")]
+    progress_token: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Token<'a> {
+    #[serde(borrow, rename = "progressToken")]
+    progress_token: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Cancelled<'a> {
+    #[serde(borrow, rename = "requestId")]
+    request_id: &'a RawValue,
+}
+
+/// `None` if the params are not an object, or a field is not what it must be.
+pub(super) fn read(params: Option<&RawJson>) -> Option<Addressed<'_>> {
+    match params {
+        // An array would do for the deserializer, not for MCP.
+        Some(params) if !params.as_bytes().starts_with(b"{") => None,
+        Some(params) => serde_json::from_slice(params.as_bytes()).ok(),
+        None => Some(Addressed::default()),
+    }
+}
+
+/// The text of a JSON string.
+pub(super) fn text(value: &RawValue) -> Option<String> {
+    serde_json::from_str(value.get()).ok()
+}
+
+/// Puts another text in the place of one that was borrowed from `params`.
+pub(super) fn with_text(params: &RawJson, old: &RawValue, new: &str) -> RawJson {
+    params.with_part(old, &RawJson::from(serde_json::Value::from(new)))
+}
+
+/// The progress notification a client gets: the server's, under the token the client gave.
+pub(super) fn progress(params: &RawJson, token: &RawJson) -> Option<Bytes> {
+    let ours: Token<'_> = serde_json::from_slice(params.as_bytes()).ok()?;
+    let theirs = params.with_part(ours.progress_token, token);
+    Some(wire::notification("notifications/progress", Some(theirs.as_bytes())))
+}
+
+/// Which request a client gives up.
+pub(super) fn cancelled_id(params: Option<&RawJson>) -> Option<RawJson> {
+    let fields: Cancelled<'_> = serde_json::from_slice(params?.as_bytes()).ok()?;
+    RawJson::from_text(fields.request_id.get().to_owned()).ok()
+}
+
+// === impl Addressed ===
+
+impl Addressed<'_> {
+    /// The token under which the client wants to hear of progress.
+    pub(super) fn progress_token(&self) -> Option<RawJson> {
+        let token = self.meta.as_ref()?.progress_token?;
+        RawJson::from_text(token.get().to_owned()).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_replaced_and_nothing_else() {
+        let params = RawJson::from_text(
+            r#"{ "x": 1.0, "name" : "a\u0062__c","arguments":{"name":"kept","n":9223372036854775808}}"#,
+        )
+        .unwrap();
+        let fields = read(Some(&params)).unwrap();
+        let name = fields.name.unwrap();
+        assert_eq!(text(name).unwrap(), "ab__c");
+        assert_eq!(
+            with_text(&params, name, "c\"").as_str(),
+            r#"{ "x": 1.0, "name" : "c\"","arguments":{"name":"kept","n":9223372036854775808}}"#
+        );
+    }
+
+    #[test]
+    fn progress_comes_under_the_clients_token() {
+        let params = RawJson::from_text(r#"{"progress":1.50,"progressToken":7,"x":null}"#).unwrap();
+        let token = RawJson::from_text(r#""theirs""#).unwrap();
+        assert_eq!(
+            progress(&params, &token).unwrap(),
+            r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1.50,"progressToken":"theirs","x":null}}"#
+        );
+    }
+
+    #[test]
+    fn tokens_of_any_kind_are_found() {
+        let params = RawJson::from_text(r#"{"_meta":{"progressToken":0,"other":1}}"#).unwrap();
+        assert_eq!(read(Some(&params)).unwrap().progress_token().unwrap().as_str(), "0");
+        assert!(read(None).unwrap().progress_token().is_none());
+        assert!(read(Some(&RawJson::from_text("[1]").unwrap())).is_none());
+    }
+}

@@ -1,0 +1,108 @@
+//! Results that are too large for a client: refused with a clear error, or written to a file with a preview in their
+//! place.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use evergate_runtime::RawJson;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::Answer;
+use super::client::Client;
+use super::error_body;
+use crate::config;
+use crate::state::uid_hex;
+
+/// How much of a result stands in its place.
+const PREVIEW: usize = 500;
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Flags {
+    is_error: bool,
+}
+
+pub(super) async fn within_limits(
+    settings: &config::Gateway,
+    client: &Client,
+    server: &Arc<str>,
+    result: RawJson,
+) -> Answer {
+    let size = result.as_bytes().len();
+    if let Some(folder) = &settings.payload_dir
+        && size > settings.payload_threshold
+    {
+        let folder = folder.join(uid_hex(&client.uid));
+        return match tokio::task::spawn_blocking(move || store(&folder, &result)).await {
+            Ok(Ok(answer)) => Answer::Result(answer),
+            Ok(Err(error)) => {
+                tracing::error!(%server, %error, "cannot write a large result to gateway.payload_dir");
+                too_large(server, size, settings.payload_threshold)
+            }
+            Err(_) => too_large(server, size, settings.payload_threshold),
+        };
+    }
+    if size > settings.max_result_bytes {
+        return too_large(server, size, settings.max_result_bytes);
+    }
+    Answer::Result(result)
+}
+
+fn too_large(server: &str, size: usize, limit: usize) -> Answer {
+    Answer::Error(error_body::too_large(server, size, limit))
+}
+
+fn store(folder: &Path, result: &RawJson) -> io::Result<RawJson> {
+    let path = new_file(folder)?;
+    std::fs::write(&path, result.as_bytes())?;
+    let is_error = result.parse::<Flags>().unwrap_or_default().is_error;
+    let text = result.as_str();
+    let end = (0..=PREVIEW.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    let preview = &text[..end.unwrap_or_default()];
+    let note = json!({
+        "agentInstructions": "The result was too large to be sent. It is stored, whole, as JSON in the file at payloadPath.",
+        "payloadPath": path.display().to_string(),
+        "payloadPreview": preview,
+        "originalSize": text.len(),
+    });
+    let content = json!([{ "type": "text", "text": note.to_string() }]);
+    Ok(RawJson::from(json!({ "content": content, "structuredContent": note, "isError": is_error })))
+}
+
+/// `…/{client}/{number}/payload.json`: one folder for each result.
+fn new_file(folder: &Path) -> io::Result<PathBuf> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    // A clock set before 1970 gives names that sort first.
+    let now = now.unwrap_or_default().as_millis();
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let folder = folder.join(format!("{now}-{number}"));
+    std::fs::create_dir_all(&folder)?;
+    Ok(folder.join("payload.json"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stored_result_leaves_a_preview_and_a_path() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = format!(
+            r#"{{"content":[{{"type":"text","text":"{}"}}],"isError":true}}"#,
+            "ä".repeat(600)
+        );
+        let result = RawJson::from_text(text.clone()).unwrap();
+        let answer: serde_json::Value = store(folder.path(), &result).unwrap().parse().unwrap();
+        assert_eq!(answer["isError"], true);
+        let note = &answer["structuredContent"];
+        assert_eq!(note["originalSize"], text.len());
+        let preview = note["payloadPreview"].as_str().unwrap();
+        assert!(text.starts_with(preview) && preview.len() >= PREVIEW - 1);
+        let path = note["payloadPath"].as_str().unwrap();
+        assert_eq!(std::fs::read_to_string(path).unwrap(), text);
+    }
+}

@@ -1,0 +1,75 @@
+//! A new configuration in place of the running one. Only servers that changed are touched.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use evergate_runtime::InvalidSettings;
+use tokio::time::Instant;
+
+use super::{Gateway, server_settings, shared};
+use crate::config::{Config, Isolation};
+
+/// What a reload did.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    pub(crate) added: Vec<String>,
+    pub(crate) changed: Vec<String>,
+    pub(crate) removed: Vec<String>,
+}
+
+// === impl Gateway ===
+
+impl Gateway {
+    /// Applies a configuration that was checked. Calls on servers that did not change are not disturbed; a server that
+    /// is gone or changed finishes the calls it has.
+    pub(crate) fn reload(self: &Arc<Self>, config: Config) -> Result<Changes, InvalidSettings> {
+        let before = self.config();
+        let mut changes = Changes::default();
+        for (name, _) in shared(&before) {
+            let kept = shared(&config).any(|(other, _)| other == name);
+            if !kept && self.hub.remove(name).is_ok() {
+                changes.removed.push(name.to_owned());
+            }
+        }
+        for (name, server) in shared(&config) {
+            let known = before
+                .servers
+                .get(name)
+                .filter(|known| known.unusable.is_none() && known.isolation == Isolation::Shared);
+            match known {
+                None => {
+                    self.hub.add(name, server_settings::of(server))?;
+                    changes.added.push(name.to_owned());
+                }
+                Some(known) if known.connection_digest != server.connection_digest => {
+                    self.hub.replace(name, server_settings::of(server))?;
+                    changes.changed.push(name.to_owned());
+                }
+                Some(known) => {
+                    if known.disabled != server.disabled
+                        && let Ok(handle) = self.hub.server(name)
+                    {
+                        if server.disabled {
+                            handle.disable();
+                        } else {
+                            handle.enable();
+                        }
+                        changes.changed.push(name.to_owned());
+                    }
+                    continue;
+                }
+            }
+            if let Ok(mut added) = self.added.lock() {
+                added.insert(name.to_owned(), Instant::now());
+            }
+        }
+        *self.config.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(config);
+        self.revision.fetch_add(1, Ordering::AcqRel);
+        for client in self.clients.all() {
+            // Those whose server changed or went are closed; the changed ones start again when used.
+            client.private.close_idle(self, before.gateway.per_client_idle);
+        }
+        self.reloaded.notify_one();
+        Ok(changes)
+    }
+}

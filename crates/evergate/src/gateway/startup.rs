@@ -1,0 +1,78 @@
+//! The first moments: a client that lists before a server had the time to start would miss its tools, and many clients
+//! list only once. So the first lists wait, for a short while, and only for servers whose fate is open.
+
+use std::sync::Arc;
+
+use evergate_runtime::{Hub, StateKind};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::{Instant, timeout_at};
+
+use super::Gateway;
+use super::client::Client;
+use crate::config::Isolation;
+
+// === impl Gateway ===
+
+impl Gateway {
+    /// Waits until every server the client sees was listed, failed for the first time, or had its time.
+    pub(super) async fn first_lists(&self, client: &Client) {
+        let config = self.config();
+        for (name, server) in &config.servers {
+            let off = server.disabled || server.unusable.is_some() || !client.may_use(name);
+            if off {
+                continue;
+            }
+            match server.isolation {
+                Isolation::Shared => {
+                    let added = self.added.lock().ok().and_then(|added| added.get(name).copied());
+                    let Some(added) = added else { continue };
+                    settled(&self.hub, name, added + config.gateway.startup_wait).await;
+                }
+                Isolation::PerClient => {
+                    let Some((started, hub)) = client.private.started(name) else { continue };
+                    settled(&hub, name, started + config.gateway.startup_wait).await;
+                }
+            }
+        }
+    }
+
+    /// Servers of the client that declared a capability, in order.
+    pub(super) fn servers_with(&self, client: &Client, capability: &str) -> Vec<Arc<str>> {
+        let config = self.config();
+        let catalog = self.hub.catalog();
+        let offering = config.servers.iter().filter(|(name, server)| {
+            let entry = match server.isolation {
+                Isolation::Shared => catalog.server(name).cloned(),
+                Isolation::PerClient => client.private.catalog(name),
+            };
+            let capabilities = entry.and_then(|entry| {
+                entry.capabilities.parse::<serde_json::Map<String, serde_json::Value>>().ok()
+            });
+            client.may_use(name)
+                && capabilities.is_some_and(|declared| declared.contains_key(capability))
+        });
+        offering.map(|(name, _)| Arc::from(name.as_str())).collect()
+    }
+}
+
+async fn settled(hub: &Hub, name: &str, until: Instant) {
+    if is_settled(hub, name) {
+        return;
+    }
+    let mut events = hub.events();
+    // Whatever happened before the subscription shows here, whatever happens after shows as an event.
+    while !is_settled(hub, name) {
+        match timeout_at(until, events.recv()).await {
+            Ok(Ok(_) | Err(RecvError::Lagged(_))) => {}
+            Ok(Err(RecvError::Closed)) | Err(_) => return,
+        }
+    }
+}
+
+fn is_settled(hub: &Hub, name: &str) -> bool {
+    if hub.catalog().server(name).is_some() {
+        return true;
+    }
+    let Ok(server) = hub.server(name) else { return true };
+    !matches!(server.status().state, StateKind::Connecting | StateKind::Connected)
+}

@@ -1,0 +1,156 @@
+//! What one client sees of all the servers: computed when something changed, shared by all who see the same.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use evergate_runtime::{Catalog, RawJson, ServerCatalog};
+
+use super::Gateway;
+use super::client::{Client, Scope};
+use super::merged::{Digests, Merged, Offer, Owner};
+use super::names::{self, Naming};
+use crate::config::{self, Isolation};
+
+/// The answers to the four list methods, and who owns what is in them.
+#[derive(Debug)]
+pub(crate) struct View {
+    pub(super) merged: Merged,
+    pub(super) tools: RawJson,
+    pub(super) prompts: RawJson,
+    pub(super) resources: RawJson,
+    pub(super) resource_templates: RawJson,
+}
+
+/// Views by who sees them; each is good for as long as its stamp is.
+#[derive(Debug, Default)]
+pub(super) struct Views(Mutex<HashMap<Key, (Stamp, Arc<View>)>>);
+
+type Key = (Option<String>, Scope);
+
+/// What a view was made from: the configuration, the shared catalog, the client's own servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stamp {
+    revision: u64,
+    catalog: u64,
+    private: u64,
+}
+
+// === impl Gateway ===
+
+impl Gateway {
+    pub(crate) fn view(&self, client: &Client) -> Arc<View> {
+        let catalog = self.hub.catalog();
+        let private = client.private.version();
+        let stamp = Stamp { revision: self.revision(), catalog: catalog.version, private };
+        if private != 0 {
+            return client.private.view(stamp, || self.build(client, &catalog));
+        }
+        let key = (client.caller.name().map(str::to_owned), client.scope.clone());
+        let mut views = self.views.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match views.get(&key) {
+            Some((known, view)) if *known == stamp => view.clone(),
+            _ => {
+                // Under the lock: whoever else wants it wants the same.
+                let view = Arc::new(self.build(client, &catalog));
+                views.retain(|_, (known, _)| known.revision == stamp.revision);
+                views.insert(key, (stamp, view.clone()));
+                view
+            }
+        }
+    }
+
+    /// What clients saw when the process started.
+    pub(super) fn baseline_view(&self, client: &Client) -> View {
+        self.build(client, &self.baseline)
+    }
+
+    /// Whose a tool may be that nobody has listed yet: the server its prefix names, if that has not been listed.
+    pub(super) fn unlisted_owner(&self, client: &Client, public: &str) -> Option<Owner> {
+        let config = self.config();
+        let catalog = self.hub.catalog();
+        let naming = naming(&config, &client.scope);
+        let unlisted = config.servers.iter().filter(|(name, server)| {
+            let listed = match server.isolation {
+                Isolation::Shared => catalog.server(name).is_some(),
+                Isolation::PerClient => client.private.catalog(name).is_some(),
+            };
+            !listed && server.unusable.is_none() && !server.disabled && client.may_use(name)
+        });
+        let mut owners = unlisted.filter_map(|(name, server)| {
+            let own = names::own_name(&naming, name, public)?;
+            let allowed = server.tools.allows(own) && client.caller.may_use_tool(public);
+            allowed.then(|| Owner { server: Arc::from(name.as_str()), own: own.to_owned() })
+        });
+        // Two that could be meant are none.
+        owners.next().filter(|_| owners.next().is_none())
+    }
+
+    fn build(&self, client: &Client, catalog: &Catalog) -> View {
+        let config = self.config();
+        let naming = naming(&config, &client.scope);
+        let visible: Vec<(&str, &config::Server, Arc<ServerCatalog>)> = config
+            .servers
+            .iter()
+            .filter(|(name, server)| {
+                server.unusable.is_none() && !server.disabled && client.may_use(name)
+            })
+            .filter_map(|(name, server)| {
+                let entry = match server.isolation {
+                    Isolation::Shared => catalog.server(name).cloned(),
+                    Isolation::PerClient => client.private.catalog(name),
+                };
+                Some((name.as_str(), server, entry?))
+            })
+            .collect();
+        let allowed: Vec<_> = visible
+            .iter()
+            .map(|(_, server, _)| {
+                |own: &str, public: &str| {
+                    server.tools.allows(own) && client.caller.may_use_tool(public)
+                }
+            })
+            .collect();
+        let offers: Vec<Offer<'_>> = visible
+            .iter()
+            .zip(&allowed)
+            .map(|((server, _, catalog), allows_tool)| Offer { server, catalog, allows_tool })
+            .collect();
+        View::new(Merged::build(&naming, &offers))
+    }
+}
+
+/// One server is shown as it is.
+fn naming(config: &config::Config, scope: &Scope) -> Naming {
+    match (scope, config.gateway.naming) {
+        (Scope::One(_), _) | (Scope::All, config::Naming::Bare) => Naming::Bare,
+        (Scope::All, config::Naming::Prefix) => Naming::prefix(&config.gateway.separator),
+    }
+}
+
+// === impl View ===
+
+impl View {
+    fn new(merged: Merged) -> Self {
+        let result = |field: &str, list: &RawJson| {
+            let text = format!("{{\"{field}\":{}}}", list.as_str());
+            // It is valid: the list is.
+            RawJson::from_text(text).unwrap_or_else(|_| RawJson::empty_object())
+        };
+        Self {
+            tools: result("tools", &merged.tools),
+            prompts: result("prompts", &merged.prompts),
+            resources: result("resources", &merged.resources),
+            resource_templates: result("resourceTemplates", &merged.resource_templates),
+            merged,
+        }
+    }
+
+    pub(crate) fn digests(&self) -> Digests {
+        self.merged.digests
+    }
+
+    /// What is not shown because somebody else had the name first.
+    pub(crate) fn warnings(&self) -> impl Iterator<Item = String> + '_ {
+        self.merged.excluded.iter().map(ToString::to_string)
+    }
+}

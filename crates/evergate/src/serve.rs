@@ -1,0 +1,234 @@
+//! The gateway as a process: from a configuration to a listener, and from a signal to an orderly end.
+
+mod keeper;
+mod reloader;
+mod signals;
+mod token_watch;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use evergate_runtime::ServerCatalog;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{self, Config, Sources};
+use crate::exit_code::Failure;
+use crate::front::keys::{KeyEntry, Keyring};
+use crate::front::origin_guard::OriginGuard;
+use crate::front::session_id::{SessionFacts, SessionKeys};
+use crate::front::sessions::Sessions;
+use crate::front::{Front, Policy, listener, stdio};
+use crate::gateway::Gateway;
+use crate::gateway::client::Scope;
+use crate::output;
+use crate::state::{self, StateDir, uid_hex};
+use crate::tasks::Tasks;
+use signals::{Hangups, Signals};
+
+/// What the command line says about serving.
+#[derive(Debug)]
+pub(crate) struct Options {
+    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) state_dir: Option<PathBuf>,
+    pub(crate) allow_unauthenticated: bool,
+}
+
+const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+/// How long connections may take to end once there is nothing left to answer.
+const LAST_BYTES: Duration = Duration::from_secs(2);
+
+/// Serves over HTTP until told to end. `sources` is what to read again when it changes.
+pub(crate) async fn http(
+    config: Config,
+    sources: Option<Sources>,
+    options: Options,
+) -> Result<(), Failure> {
+    let mut signals = Signals::new()?;
+    let address = options.listen.or(config.gateway.listen).unwrap_or(DEFAULT_LISTEN);
+    if !options.allow_unauthenticated {
+        config.gateway.may_listen_on(address).map_err(Failure::usage)?;
+    }
+    let files = sources.as_ref().map_or(&[][..], |sources| &sources.files);
+    let state = open_state(options.state_dir, files)?;
+    let keys = session_keys(&config.gateway, state.as_ref())?;
+    let saved = state.as_ref().map(StateDir::load_sessions).unwrap_or_default();
+    let tcp = TcpListener::bind(address)
+        .await
+        .map_err(|error| Failure::unavailable(format!("cannot listen on {address}: {error}")))?;
+    let address = tcp.local_addr()?;
+    let policy = policy(&config.gateway, address);
+    let gateway = start(config, state.as_ref())?;
+    let front = Arc::new(Front::new(gateway.clone(), Sessions::new(keys, saved), policy));
+
+    let (connections, stop) = (Tasks::default(), CancellationToken::new());
+    connections.spawn(listener::serve(tcp, front.clone(), connections.clone(), stop.clone()));
+    connections.spawn(stop.clone().run_until_cancelled_owned(sweep(front.clone())));
+    connections.spawn(stop.clone().run_until_cancelled_owned(token_watch::run(gateway.clone())));
+    if let Some(state) = &state {
+        let keeping = keeper::run(state.clone(), front.clone());
+        connections.spawn(stop.clone().run_until_cancelled_owned(keeping));
+    }
+    if let Some(sources) = sources {
+        let reloading = reloader::run(sources, front.clone(), address, Hangups::new());
+        connections.spawn(stop.clone().run_until_cancelled_owned(reloading));
+    }
+    output::line(&format!("http://{}/mcp", reachable(address)))?;
+
+    tokio::select! {
+        () = signals.end() => tracing::info!("told to end: draining"),
+        () = front.close_asked.cancelled() => tracing::info!("asked to close: draining"),
+    }
+    let drain = gateway.config().gateway.drain;
+    let ending = async {
+        let report = gateway.shutdown(drain).await;
+        if report.interrupted_calls > 0 {
+            tracing::warn!(
+                calls = report.interrupted_calls,
+                "calls were cut off: the drain time is over"
+            );
+        }
+        stop.cancel();
+        connections.ended(LAST_BYTES).await;
+        if let Some(state) = &state {
+            keeper::save(state, &front);
+        }
+    };
+    tokio::select! {
+        () = ending => Ok(()),
+        () = signals.end() => Err(Failure::internal("ended at once by a second signal")),
+    }
+}
+
+/// Serves one client on standard input and output until its input ends.
+pub(crate) async fn pipes(
+    config: Config,
+    scope: Scope,
+    sources: Option<Sources>,
+    state_dir: Option<PathBuf>,
+) -> Result<(), Failure> {
+    let mut signals = Signals::new()?;
+    let state = match state_dir {
+        Some(path) => Some(StateDir::open(&path).map_err(Failure::config)?),
+        None => None,
+    };
+    let gateway = start(config, state.as_ref())?;
+    let (beside, stop) = (Tasks::default(), CancellationToken::new());
+    beside.spawn(stop.clone().run_until_cancelled_owned(token_watch::run(gateway.clone())));
+    if let Some(sources) = sources {
+        let reloading = reloader::run_quietly(sources, gateway.clone(), Hangups::new());
+        beside.spawn(stop.clone().run_until_cancelled_owned(reloading));
+    }
+    let drain = gateway.config().gateway.drain;
+    let ending = CancellationToken::new();
+    let serving = stdio::serve(
+        gateway.clone(),
+        scope,
+        tokio::io::stdin(),
+        tokio::io::stdout(),
+        drain,
+        ending.clone(),
+    );
+    tokio::pin!(serving);
+    let served = tokio::select! {
+        served = &mut serving => served,
+        () = signals.end() => {
+            ending.cancel();
+            tokio::select! {
+                served = &mut serving => served,
+                () = signals.end() => return Err(Failure::internal("ended at once by a second signal")),
+            }
+        }
+    };
+    stop.cancel();
+    if let Some(state) = &state {
+        keeper::save_catalogs(state, &gateway);
+    }
+    gateway.shutdown(Duration::ZERO).await;
+    beside.ended(LAST_BYTES).await;
+    Ok(served?)
+}
+
+fn open_state(given: Option<PathBuf>, files: &[PathBuf]) -> Result<Option<StateDir>, Failure> {
+    // Without a file there is nothing that a later run would have in common with this one.
+    let path = given.or_else(|| (!files.is_empty()).then(|| state::default_dir(files)).flatten());
+    path.map(|path| StateDir::open(&path).map_err(Failure::config)).transpose()
+}
+
+/// Keys from the configuration, else from the state directory, else new ones that end with the process.
+fn session_keys(
+    settings: &config::Gateway,
+    state: Option<&StateDir>,
+) -> Result<SessionKeys, Failure> {
+    if !settings.session_keys.is_empty() {
+        let texts: Vec<&str> = settings.session_keys.iter().map(config::Secret::expose).collect();
+        return SessionKeys::new(&texts).map_err(Failure::config);
+    }
+    let texts = match state {
+        Some(state) => state.session_key_texts().map_err(Failure::config)?,
+        None => vec![uid_hex(&SessionFacts::new_uid()) + &uid_hex(&SessionFacts::new_uid())],
+    };
+    SessionKeys::new(&texts).map_err(Failure::config)
+}
+
+fn policy(settings: &config::Gateway, address: SocketAddr) -> Policy {
+    let texts = |patterns: &Option<Vec<config::Pattern>>| {
+        let patterns = patterns.as_ref()?;
+        Some(patterns.iter().map(|pattern| pattern.as_str().to_owned()).collect())
+    };
+    let keys = settings.auth.iter().map(|key| KeyEntry {
+        name: key.name.clone(),
+        secret: key.key.expose().to_owned(),
+        servers: texts(&key.servers),
+        tools: texts(&key.tools),
+    });
+    Policy {
+        keyring: Keyring::new(keys),
+        guard: OriginGuard::new(address, &settings.allowed_hosts, &settings.allowed_origins),
+    }
+}
+
+/// Starts the servers, with what they offered in an earlier run.
+fn start(config: Config, state: Option<&StateDir>) -> Result<Arc<Gateway>, Failure> {
+    for finding in &config.findings {
+        tracing::warn!("{finding}");
+    }
+    let mut restored = BTreeMap::new();
+    for (name, (connection, saved)) in state.map(StateDir::load_catalogs).unwrap_or_default() {
+        let known = config.servers.get(&name).filter(|server| {
+            // Another command or address is another server.
+            server.connection_digest == connection
+        });
+        if known.is_none() {
+            continue;
+        }
+        match ServerCatalog::from_saved(&saved) {
+            Ok(catalog) => drop(restored.insert(name, catalog)),
+            Err(error) => tracing::warn!(server = name, %error, "a saved catalog cannot be used"),
+        }
+    }
+    Gateway::start(config, restored).map_err(Failure::config)
+}
+
+/// Looks after sessions that nobody uses any more.
+async fn sweep(front: Arc<Front>) {
+    loop {
+        let idle = front.gateway.config().gateway.session_idle;
+        let pause = (idle / 4).clamp(Duration::from_millis(100), Duration::from_secs(15));
+        tokio::time::sleep(pause).await;
+        front.sessions.sweep(&front.gateway);
+    }
+}
+
+/// An address that can be put into a client: nobody can connect to "all addresses".
+fn reachable(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        IpAddr::V6(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
+}

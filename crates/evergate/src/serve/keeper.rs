@@ -1,0 +1,54 @@
+//! Keeps on disk what the next run of the process needs: what servers offer, and what clients asked for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::front::Front;
+use crate::gateway::Gateway;
+use crate::state::{StateDir, StoredCatalogs};
+
+/// Changes come in bursts, and a lost second of them does no harm.
+const PAUSE: Duration = Duration::from_secs(1);
+
+pub(super) async fn run(state: StateDir, front: Arc<Front>) {
+    let mut catalog = front.gateway.hub().watch_catalog();
+    catalog.mark_changed();
+    let mut last = None;
+    loop {
+        tokio::time::sleep(PAUSE).await;
+        if catalog.has_changed().unwrap_or(false) {
+            catalog.mark_unchanged();
+            save_catalogs(&state, &front.gateway);
+        }
+        let sessions = front.sessions.to_save(&front.gateway);
+        if last.as_ref() != Some(&sessions) {
+            report(state.save_sessions(&sessions), "sessions");
+            last = Some(sessions);
+        }
+    }
+}
+
+/// Everything, as of now.
+pub(super) fn save(state: &StateDir, front: &Front) {
+    report(state.save_sessions(&front.sessions.to_save(&front.gateway)), "sessions");
+}
+
+pub(super) fn save_catalogs(state: &StateDir, gateway: &Gateway) {
+    let config = gateway.config();
+    let catalog = gateway.hub().catalog();
+    let saved: StoredCatalogs = config
+        .servers
+        .iter()
+        .filter_map(|(name, server)| {
+            let catalog = catalog.server(name)?.to_saved();
+            Some((name.clone(), (server.connection_digest.clone(), catalog)))
+        })
+        .collect();
+    report(state.save_catalogs(&saved), "catalogs");
+}
+
+fn report(result: std::io::Result<()>, what: &str) {
+    if let Err(error) = result {
+        tracing::warn!(%error, "cannot save {what} in the state directory");
+    }
+}

@@ -1,0 +1,115 @@
+//! Reads the configuration again when its files change, or on SIGHUP. A bad one changes nothing.
+//!
+//! Files are looked at once a second instead of being watched: that costs nothing for a handful of small files, and
+//! works with every editor, symbolic link, mount and file system.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+
+use super::policy;
+use super::signals::Hangups;
+use crate::config::{Config, Sources};
+use crate::front::Front;
+use crate::gateway::Gateway;
+
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// Keeps a gateway over HTTP up to date.
+pub(super) async fn run(
+    sources: Sources,
+    front: Arc<Front>,
+    address: SocketAddr,
+    hangups: Hangups,
+) {
+    keep_up(sources, front.gateway.clone(), hangups, |config| {
+        front.set_policy(policy(&config.gateway, address));
+    })
+    .await;
+}
+
+/// Keeps a gateway over standard input and output up to date.
+pub(super) async fn run_quietly(sources: Sources, gateway: Arc<Gateway>, hangups: Hangups) {
+    keep_up(sources, gateway, hangups, |_| {}).await;
+}
+
+async fn keep_up(
+    sources: Sources,
+    gateway: Arc<Gateway>,
+    mut hangups: Hangups,
+    also: impl Fn(&Config),
+) {
+    let mut known = contents(&sources.files).await;
+    loop {
+        let asked = tokio::select! {
+            () = tokio::time::sleep(LOOK_EVERY) => false,
+            () = hangups.next() => true,
+        };
+        let now = contents(&sources.files).await;
+        if now == known && !asked {
+            continue;
+        }
+        known = now;
+        if let Some(config) = load(&sources) {
+            apply(&gateway, config, &also);
+        }
+    }
+}
+
+fn apply(gateway: &Arc<Gateway>, config: Config, also: &impl Fn(&Config)) {
+    let (before, after) = (&gateway.config().gateway, &config.gateway);
+    if before.listen != after.listen || before.session_keys != after.session_keys {
+        tracing::warn!("gateway.listen and gateway.session_key take effect after a restart");
+    }
+    if before.auth.is_empty() != after.auth.is_empty() && after.auth.is_empty() {
+        tracing::warn!(
+            "the new configuration has no keys: the running keys stay in force until a restart"
+        );
+    } else {
+        also(&config);
+    }
+    match gateway.reload(config) {
+        Ok(changes) => tracing::info!(
+            added = changes.added.join(", "),
+            changed = changes.changed.join(", "),
+            removed = changes.removed.join(", "),
+            "configuration reloaded"
+        ),
+        Err(error) => {
+            tracing::error!(%error, "the new configuration cannot be used: the running one stays");
+        }
+    }
+}
+
+fn load(sources: &Sources) -> Option<Config> {
+    let config = match sources.load(&|name| std::env::var(name).ok()) {
+        Ok(config) => config,
+        Err(error) => {
+            let error = format!("{:#}", anyhow::Error::from(error));
+            tracing::error!(error, "the new configuration cannot be read: the running one stays");
+            return None;
+        }
+    };
+    if config.has_errors() {
+        for finding in &config.findings {
+            tracing::error!("{finding}");
+        }
+        tracing::error!("the new configuration cannot be used: the running one stays");
+        return None;
+    }
+    Some(config)
+}
+
+/// A hash of all files; one that cannot be read counts as empty.
+async fn contents(files: &[PathBuf]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for file in files {
+        let text = tokio::fs::read(file).await.unwrap_or_default();
+        hash.update(text.len().to_le_bytes());
+        hash.update(&text);
+    }
+    hash.finalize().into()
+}
