@@ -60,6 +60,7 @@ pub(crate) struct HttpOptions {
     pub(crate) style: AnswerStyle,
     pub(crate) listening: bool,
     pub(crate) rpc_sessions: bool,
+    pub(crate) bearer_token: Option<String>,
 }
 
 /// Serves one HTTP connection over any byte stream until it closes: for in-memory tests and
@@ -78,7 +79,7 @@ where
 
 impl Default for HttpOptions {
     fn default() -> Self {
-        Self { style: AnswerStyle::Json, listening: true, rpc_sessions: false }
+        Self { style: AnswerStyle::Json, listening: true, rpc_sessions: false, bearer_token: None }
     }
 }
 

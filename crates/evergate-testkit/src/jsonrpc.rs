@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 #[derive(Debug)]
 pub(crate) enum Message {
     Request(Request),
-    Notification { method: String, params: Value },
+    Notification { method: String, params: Value, raw_params: String },
     Response(Value),
 }
 
@@ -22,6 +22,8 @@ pub(crate) struct Request {
     pub(crate) id: String,
     pub(crate) method: String,
     pub(crate) params: Value,
+    /// The params exactly as the client wrote them; empty if there were none.
+    pub(crate) raw_params: String,
 }
 
 /// How a request ended: the JSON text of its `result` or `error` member.
@@ -36,8 +38,8 @@ struct Envelope<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     method: Option<String>,
-    #[serde(default)]
-    params: Value,
+    #[serde(borrow, default)]
+    params: Option<&'a RawValue>,
 }
 
 // === impl Message ===
@@ -56,11 +58,15 @@ impl Message {
 
     fn parse(text: &str) -> Option<Self> {
         let envelope: Envelope<'_> = serde_json::from_str(text).ok()?;
+        let raw_params = envelope.params.map(RawValue::get).unwrap_or_default().to_owned();
+        let params = envelope
+            .params
+            .map_or(Some(Value::Null), |params| serde_json::from_str(params.get()).ok())?;
         Some(match (envelope.method, envelope.id) {
             (Some(method), Some(id)) => {
-                Self::Request(Request { id: id.get().into(), method, params: envelope.params })
+                Self::Request(Request { id: id.get().into(), method, params, raw_params })
             }
-            (Some(method), None) => Self::Notification { method, params: envelope.params },
+            (Some(method), None) => Self::Notification { method, params, raw_params },
             (None, _) => Self::Response(serde_json::from_str(text).ok()?),
         })
     }

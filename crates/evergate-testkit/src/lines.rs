@@ -92,8 +92,8 @@ impl<'a> Connection<'a> {
         for message in messages {
             match message {
                 Message::Request(request) => self.receive_request(request),
-                Message::Notification { method, params } => {
-                    self.server.count_received(&method);
+                Message::Notification { method, params, raw_params } => {
+                    self.server.count_received(&method, &raw_params);
                     // Only faults on requests mean anything here; this one is used up.
                     drop(self.server.strike(Incoming::Notification(&method)));
                     if let Some(session) = &self.session {
@@ -106,7 +106,7 @@ impl<'a> Connection<'a> {
     }
 
     fn receive_request(&mut self, request: Request) {
-        self.server.count_received(&request.method);
+        self.server.count_received(&request.method, &request.raw_params);
         let fault = self.server.strike(Incoming::Request(&request));
         if request.method == "initialize" {
             return self.receive_initialize(request, fault);

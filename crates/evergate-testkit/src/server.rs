@@ -1,6 +1,6 @@
 //! The server's mind: what it offers, what it did, what goes wrong next.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,6 +26,11 @@ pub use to_client::ListKind;
 
 /// The newest revision that a new server negotiates.
 const NEWEST_PROTOCOL: &str = "2025-11-25";
+
+/// Messages that [`Server::received`] remembers, and the longest params it does: a test that sends
+/// more is about load, not about what was sent.
+const MAX_RECEIVED: usize = 256;
+const MAX_RECEIVED_BYTES: usize = 64 * 1024;
 
 /// A scripted MCP server without a transport.
 ///
@@ -65,6 +70,8 @@ pub(crate) struct State {
     asked: HashMap<u64, oneshot::Sender<Value>>,
     bumps: u64,
     on_call: Option<CallHook>,
+    /// The newest messages: method and params, as the client wrote them.
+    received: VecDeque<(String, String)>,
 }
 
 type CallHook = Arc<dyn Fn(&str, Option<&str>) + Send + Sync>;
@@ -105,6 +112,7 @@ impl Server {
             asked: HashMap::new(),
             bumps: 0,
             on_call: None,
+            received: VecDeque::new(),
         };
         Self {
             inner: Arc::new(Inner {
@@ -255,8 +263,25 @@ impl Server {
         self.update(|state| change(&mut state.tally));
     }
 
-    pub(crate) fn count_received(&self, method: &str) {
-        self.count(|tally| *tally.requests.entry(method.into()).or_default() += 1);
+    /// The params of the newest requests and notifications of this method, the oldest first, byte
+    /// for byte as the client wrote them: to see what a gateway made of them. Empty text where
+    /// there were none. It goes back 256 messages of up to 64 KiB.
+    pub fn received(&self, method: &str) -> Vec<String> {
+        let state = self.state();
+        let theirs = state.received.iter().filter(|(name, _)| name == method);
+        theirs.map(|(_, params)| params.clone()).collect()
+    }
+
+    pub(crate) fn count_received(&self, method: &str, params: &str) {
+        self.update(|state| {
+            *state.tally.requests.entry(method.into()).or_default() += 1;
+            if params.len() <= MAX_RECEIVED_BYTES {
+                if state.received.len() == MAX_RECEIVED {
+                    state.received.pop_front();
+                }
+                state.received.push_back((method.into(), params.into()));
+            }
+        });
     }
 
     pub(crate) fn bump(&self) -> u64 {

@@ -81,7 +81,7 @@ pub(crate) async fn post(context: Context, head: &Parts, posted: Posted) -> Repl
                 let exchange = Exchange::begin(&server, &session, sink.clone(), request);
                 context.tasks.spawn(one_stream::answer(exchange, fault));
             }
-            Message::Notification { method, params } => {
+            Message::Notification { method, params, .. } => {
                 server.receive_notification(&session, &method, &params);
             }
             Message::Response(response) => server.receive_response(response),

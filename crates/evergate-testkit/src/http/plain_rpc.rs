@@ -49,7 +49,7 @@ pub(crate) async fn post(context: Context, head: &Parts, posted: Posted) -> Repl
                 }
                 _ => answers.extend(streamable::run_apart(&context, &session, request).await),
             },
-            Message::Notification { method, params } => {
+            Message::Notification { method, params, .. } => {
                 context.server.receive_notification(&session, &method, &params);
             }
             Message::Response(response) => context.server.receive_response(response),

@@ -1,7 +1,7 @@
 //! Building HTTP responses.
 
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE};
+use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{Response, StatusCode};
 use http_body_util::Full;
 use tokio::sync::mpsc;
@@ -42,6 +42,12 @@ pub(crate) fn rpc_error(status: StatusCode, code: i64, message: &str) -> Reply {
 pub(crate) fn not_allowed(allow: &'static str) -> Reply {
     let mut reply = rpc_error(StatusCode::METHOD_NOT_ALLOWED, -32000, "Method not allowed.");
     reply.headers_mut().insert(ALLOW, http::HeaderValue::from_static(allow));
+    reply
+}
+
+pub(crate) fn unauthorized() -> Reply {
+    let mut reply = text(StatusCode::UNAUTHORIZED, "Unauthorized");
+    reply.headers_mut().insert(WWW_AUTHENTICATE, http::HeaderValue::from_static("Bearer"));
     reply
 }
 

@@ -1,6 +1,6 @@
 //! Which face a request is for, and what all faces check alike.
 
-use http::header::{ACCEPT, CONTENT_TYPE};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
@@ -16,6 +16,10 @@ pub(crate) async fn route(context: Context, request: Request<IncomingBody>) -> R
     let posted = head.method == Method::POST;
     if posted {
         note_headers(&context, &head.headers);
+    }
+    if !is_authorized(&context, &head.headers) {
+        context.server.count(|tally| tally.unauthorized += 1);
+        return replies::unauthorized();
     }
     // The whole request is read before anything happens, so that faults act after it.
     let Ok(body) = body.collect().await else { return replies::empty(StatusCode::BAD_REQUEST) };
@@ -69,6 +73,12 @@ pub(crate) fn accepts(headers: &HeaderMap, media_type: &str) -> bool {
 
 pub(crate) fn header<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
+}
+
+fn is_authorized(context: &Context, headers: &HeaderMap) -> bool {
+    let state = context.server.state();
+    let Some(token) = &state.http.bearer_token else { return true };
+    header(headers, AUTHORIZATION.as_str()).is_some_and(|sent| sent == format!("Bearer {token}"))
 }
 
 fn note_headers(context: &Context, headers: &HeaderMap) {

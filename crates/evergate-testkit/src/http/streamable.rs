@@ -219,7 +219,7 @@ fn session_of(
 
 fn take_silently(context: &Context, session: &Session, message: Message) {
     match message {
-        Message::Notification { method, params } => {
+        Message::Notification { method, params, .. } => {
             context.server.receive_notification(session, &method, &params);
         }
         Message::Response(response) => context.server.receive_response(response),
@@ -230,8 +230,9 @@ fn take_silently(context: &Context, session: &Session, message: Message) {
 pub(crate) fn count_received(context: &Context, posted: &Posted) {
     for message in &posted.messages {
         match message {
-            Message::Request(Request { method, .. }) | Message::Notification { method, .. } => {
-                context.server.count_received(method);
+            Message::Request(Request { method, raw_params, .. })
+            | Message::Notification { method, raw_params, .. } => {
+                context.server.count_received(method, raw_params);
             }
             Message::Response(_) => {}
         }

@@ -26,6 +26,8 @@ pub struct Counters {
     pub sessions_open: u64,
     /// Sessions that a client ended with `DELETE`.
     pub sessions_deleted: u64,
+    /// HTTP requests that were refused for want of the right token.
+    pub unauthorized: u64,
     /// The `requestId` of every `notifications/cancelled`.
     pub cancelled: Vec<Value>,
     /// Connections that are open now: TCP, in-memory and line streams.

@@ -88,6 +88,13 @@ impl Server {
         self.state().http.listening = enabled;
     }
 
+    /// Demands this token on every HTTP face: a request without it gets 401, counts in
+    /// [`Counters::unauthorized`](crate::Counters::unauthorized) and does nothing else. `None`, as
+    /// at the beginning, lets everybody in.
+    pub fn set_bearer_token(&self, token: Option<&str>) {
+        self.state().http.bearer_token = token.map(Into::into);
+    }
+
     /// Whether plain JSON-RPC over HTTP hands out and demands session ids.
     pub fn set_rpc_sessions(&self, enabled: bool) {
         self.state().http.rpc_sessions = enabled;

@@ -225,3 +225,32 @@ async fn speaks_http_over_any_stream_on_paused_time() {
     tokio::join!(serving, asking);
     assert_eq!(server.counters().handshakes, 1);
 }
+
+#[tokio::test]
+async fn what_a_client_wrote_is_kept_byte_for_byte() {
+    let (server, http) = start().await;
+    let client = Client::handshaken(&http).await;
+    let params = r#"{ "name":"echo","arguments":{ "b":1.0e2 ,"a":18446744073709551617} }"#;
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":"#;
+    client.post("/mcp", &format!("{call}{params}}}")).await;
+    assert_eq!(server.received("tools/call"), [params]);
+    assert_eq!(server.received("notifications/initialized").len(), 1);
+}
+
+#[tokio::test]
+async fn without_the_token_nobody_gets_in() {
+    let (server, http) = start().await;
+    let client = Client::handshaken(&http).await;
+    server.set_bearer_token(Some("secret"));
+    assert_eq!(client.call("bump").await.status, 401);
+    assert_eq!(client.get(&[]).await.status, 401);
+    let ping = encode("ping", &json!({}));
+    let send = async |token: &str| {
+        let headers = [("accept", BOTH), ("authorization", token)];
+        read(client.send("POST", "/mcp", &headers, &ping).await.unwrap()).await.status
+    };
+    assert_eq!(send("Bearer wrong").await, 401);
+    assert_eq!(send("Bearer secret").await, 200);
+    let counters = server.counters();
+    assert_eq!((counters.unauthorized, counters.calls), (3, 0));
+}
