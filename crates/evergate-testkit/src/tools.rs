@@ -102,8 +102,10 @@ pub(crate) async fn run(server: &Server, sink: &Sink, name: &str, params: &Value
         }
         "roots" => ask(server, sink, "roots/list", Value::Null).await,
         "log" => {
-            let params = json!({ "level": "info", "logger": "testkit", "data": "from the tool log" });
-            sink.send(notification("notifications/message", &params));
+            let said = json!({ "level": "info", "logger": "testkit", "data": "from the tool log" });
+            let said = arguments.get("params").unwrap_or(&said);
+            let method = arguments["method"].as_str().unwrap_or("notifications/message");
+            sink.send(notification(method, said));
             Outcome::text("logged")
         }
         "raw" => Outcome::Result(arguments["json"].as_str().unwrap_or("{}").into()),
