@@ -290,7 +290,10 @@ impl Call {
             Outcome::NotSent => true,
             Outcome::Answered => false,
         } && sign != Sign::Lost(Loss::Auth);
-        let failure = CallFailure::Transport(SharedError::new(error));
+        let failure = match error {
+            TransportError::TooLarge { limit } => CallFailure::TooLarge { limit },
+            error => CallFailure::Transport(SharedError::new(error)),
+        };
         self.error(outcome, Some(generation), retryable, failure)
     }
 

@@ -81,6 +81,12 @@ pub enum CallFailure {
     /// The transport failed.
     #[error("the connection failed")]
     Transport(#[source] SharedError),
+    /// The answer came and is larger than `max_message_bytes` allows.
+    #[error("a message larger than {limit} bytes")]
+    TooLarge {
+        /// The limit.
+        limit: usize,
+    },
     /// The server lost our session, and renewing it did not help; the session's loss comes first.
     #[error("the session was lost and could not be renewed: {renewal}")]
     NotRenewed {

@@ -76,6 +76,7 @@ async fn garbage_shows_in_status_and_harms_nobody() {
     server.inject(Fault::Oversized(200_000)).on("tools/call");
     let started = tokio::time::Instant::now();
     let error = s.call_tool("bump", json!({})).deadline(SECOND).await.unwrap_err();
+    assert!(matches!(error.source, CallFailure::TooLarge { limit: 65536 }), "{error:?}");
     assert!(error.chain().contains("larger than 65536"), "{}", error.chain());
     assert!(started.elapsed() < SECOND, "known at once, not when the time is up");
     assert!(s.status().last_garbage.unwrap().contains("larger than 65536"));

@@ -134,6 +134,7 @@ pub(crate) fn of_call(error: &CallError, status: Option<&Status>) -> RawJson {
         (CallFailure::InvalidParams, _) => {
             return plain(INVALID_PARAMS, "params must be a JSON object");
         }
+        (CallFailure::TooLarge { limit }, _) => return too_large(&error.server, None, *limit),
         (_, Outcome::NotSent) => NOT_SENT,
         (_, Outcome::Rejected) => REJECTED,
         (_, Outcome::Unknown | Outcome::Answered) => OUTCOME_UNKNOWN,
@@ -157,11 +158,12 @@ pub(crate) fn of_call(error: &CallError, status: Option<&Status>) -> RawJson {
     }))
 }
 
-/// A result that is larger than allowed. The call did run.
-pub(crate) fn too_large(server: &str, bytes: usize, limit: usize) -> RawJson {
+/// A result that is larger than allowed, by how much if that is known. The call did run.
+pub(crate) fn too_large(server: &str, bytes: Option<usize>, limit: usize) -> RawJson {
+    let size = bytes.map_or("has".to_owned(), |bytes| format!("has {bytes} bytes,"));
     RawJson::from(json!({
         "code": RESULT_TOO_LARGE,
-        "message": format!("{server}: the result has {bytes} bytes, more than gateway.max_result_bytes ({limit})"),
+        "message": format!("{server}: the result {size} more than gateway.max_result_bytes ({limit})"),
         "data": {
             "server": server,
             "outcome": "answered",

@@ -52,7 +52,7 @@ pub(super) async fn within_limits(
 }
 
 fn too_large(server: &str, size: usize, limit: usize) -> Answer {
-    Answer::Error(error_body::too_large(server, size, limit))
+    Answer::Error(error_body::too_large(server, Some(size), limit))
 }
 
 fn store(folder: &Path, result: &RawJson) -> io::Result<RawJson> {
