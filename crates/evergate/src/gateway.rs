@@ -8,7 +8,8 @@
 //! 4. `evergate-runtime`: waits, sends, recovers.
 //! 5. Back through [`forward`]: the result as it is, or an error from [`error_body`].
 //!
-//! Beside that way: [`news`] tells clients what changed and what servers say unasked; [`reload`] changes the servers.
+//! Beside that way: [`news`] tells clients what changed and what servers say unasked; [`reload`] changes the servers;
+//! [`remembered`] tells servers again what clients asked of them for good.
 
 pub(crate) mod client;
 mod clients;
@@ -26,6 +27,7 @@ pub(crate) mod outlet;
 mod params;
 mod payload;
 mod reload;
+mod remembered;
 pub(crate) mod server_settings;
 mod startup;
 mod subscriptions;
@@ -50,7 +52,6 @@ use crate::config::{Config, Isolation, Server};
 use crate::tasks::Tasks;
 use client::{Client, Scope, Uid};
 use clients::Clients;
-use log_level::Level;
 use subscriptions::Subscriptions;
 use view::Views;
 
@@ -149,24 +150,18 @@ impl Gateway {
 
     /// A new client, or one from before a restart: everything that concerns clients concerns it from now on.
     pub(crate) fn attach(self: &Arc<Self>, client: &Arc<Client>, restored: bool) {
-        let config = self.config();
-        for (name, server) in &config.servers {
-            let private = server.isolation == Isolation::PerClient
-                && !server.disabled
-                && server.unusable.is_none()
-                && client.may_use(name);
-            if private {
-                client.private.server(self, client, name, server);
-            }
+        for (name, server) in own_servers(&self.config(), client) {
+            client.private.server(self, client, name, server);
         }
-        let view = self.view(client);
-        if restored {
-            client.announce(self.baseline_view(client).digests());
-            news::tell_changes(client, &view);
+        let known = if restored {
+            self.baseline_view(client).digests()
         } else {
-            client.announce(view.digests());
-        }
+            self.view(client).digests()
+        };
+        client.announce(known);
         self.clients.add(client);
+        // What changed before it was added, nobody has told it.
+        news::tell_changes(client, &self.view(client));
     }
 
     /// The client is gone: nothing it had is kept.
@@ -203,28 +198,11 @@ impl Gateway {
         report
     }
 
-    /// Gives a client of an earlier run back what it had asked for.
-    pub(crate) fn take_up(
-        self: &Arc<Self>,
-        client: &Arc<Client>,
-        level: Option<&str>,
-        subscriptions: Vec<(String, String)>,
-    ) {
-        if let Some(level) = level.and_then(Level::parse) {
-            client.set_level(level);
-            for server in self.servers_with(client, "logging") {
-                let Some(handle) = self.server_for(client, &server) else { continue };
-                self.tasks.spawn(async move { handle.set_log_level(level.name()).await.ok() });
-            }
-        }
-        for (server, uri) in subscriptions {
-            let Some(handle) = self.server_for(client, &server) else { continue };
-            self.subscriptions.add(&Arc::from(server), &uri, client.uid);
-            self.tasks.spawn(async move {
-                if let Err(error) = handle.subscribe(&uri).await {
-                    tracing::warn!(server = handle.name(), %error, "could not subscribe again");
-                }
-            });
+    /// Closes what clients have for themselves and do not use.
+    pub(crate) fn close_idle_servers(self: &Arc<Self>) {
+        let idle = self.config().gateway.per_client_idle;
+        for client in self.clients.all() {
+            client.private.close_idle(self, &client, idle);
         }
     }
 
@@ -257,12 +235,13 @@ impl Gateway {
             .filter(|client| client.may_use(&request.server) && client.answers(&request.method))
             .collect();
         match (&candidates[..], request.attribution) {
+            // Who of them could answer says nothing about who is meant.
+            (_, Attribution::Ambiguous) => Err(ambiguous("several clients have calls in flight")),
             ([client], _) => client.ask(&request.method, request.params.as_ref(), None).await,
             ([], _) => {
                 let message = format!("no client that offers {} is connected", request.method);
                 Err(RpcError::with(error_body::METHOD_NOT_FOUND, message))
             }
-            (_, Attribution::Ambiguous) => Err(ambiguous("several clients have calls in flight")),
             _ => Err(ambiguous("several clients share this connection")),
         }
     }
@@ -282,6 +261,20 @@ fn shared(config: &Config) -> impl Iterator<Item = (&str, &Server)> {
         .iter()
         .filter(|(_, server)| server.unusable.is_none() && server.isolation == Isolation::Shared);
     usable.map(|(name, server)| (name.as_str(), server))
+}
+
+/// The servers a client has for itself.
+fn own_servers<'a>(
+    config: &'a Config,
+    client: &'a Client,
+) -> impl Iterator<Item = (&'a str, &'a Server)> {
+    let own = config.servers.iter().filter(|(name, server)| {
+        server.isolation == Isolation::PerClient
+            && !server.disabled
+            && server.unusable.is_none()
+            && client.may_use(name)
+    });
+    own.map(|(name, server)| (name.as_str(), server))
 }
 
 /// Declares whatever some client may be able to do; whether the client in question can is found out when it is asked.
@@ -312,6 +305,6 @@ impl Client {
             Scope::All => true,
             Scope::One(only) => **only == *server,
         };
-        in_scope && self.caller.may_use_server(server)
+        in_scope && self.caller().may_use_server(server)
     }
 }

@@ -48,11 +48,12 @@ pub(crate) async fn http(
     options: Options,
 ) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
+    let sources = sources.map(|sources| (reloader::contents(&sources.files), sources));
     let address = options.listen.or(config.gateway.listen).unwrap_or(DEFAULT_LISTEN);
     if !options.allow_unauthenticated {
         config.gateway.may_listen_on(address).map_err(Failure::usage)?;
     }
-    let files = sources.as_ref().map_or(&[][..], |sources| &sources.files);
+    let files = sources.as_ref().map_or(&[][..], |(_, sources)| &sources.files);
     let state = open_state(options.state_dir, files)?;
     let keys = session_keys(&config.gateway, state.as_ref())?;
     let saved = state.as_ref().map(StateDir::load_sessions).unwrap_or_default();
@@ -68,12 +69,14 @@ pub(crate) async fn http(
     connections.spawn(listener::serve(tcp, front.clone(), connections.clone(), stop.clone()));
     connections.spawn(stop.clone().run_until_cancelled_owned(sweep(front.clone())));
     connections.spawn(stop.clone().run_until_cancelled_owned(token_watch::run(gateway.clone())));
+    let closing = close_idle_servers(gateway.clone());
+    connections.spawn(stop.clone().run_until_cancelled_owned(closing));
     if let Some(state) = &state {
         let keeping = keeper::run(state.clone(), front.clone());
         connections.spawn(stop.clone().run_until_cancelled_owned(keeping));
     }
-    if let Some(sources) = sources {
-        let reloading = reloader::run(sources, front.clone(), address, Hangups::new());
+    if let Some((loaded, sources)) = sources {
+        let reloading = reloader::run(sources, loaded, front.clone(), address, Hangups::new());
         connections.spawn(stop.clone().run_until_cancelled_owned(reloading));
     }
     output::line(&format!("http://{}/mcp", reachable(address)))?;
@@ -84,6 +87,10 @@ pub(crate) async fn http(
     }
     let drain = gateway.config().gateway.drain;
     let ending = async {
+        if let Some(state) = &state {
+            // Now: servers that are switched off offer nothing any more.
+            keeper::save_catalogs(state, &gateway).await;
+        }
         let report = gateway.shutdown(drain).await;
         if report.interrupted_calls > 0 {
             tracing::warn!(
@@ -94,7 +101,7 @@ pub(crate) async fn http(
         stop.cancel();
         connections.ended(LAST_BYTES).await;
         if let Some(state) = &state {
-            keeper::save(state, &front);
+            keeper::save_sessions(state, &front).await;
         }
     };
     tokio::select! {
@@ -111,6 +118,7 @@ pub(crate) async fn pipes(
     state_dir: Option<PathBuf>,
 ) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
+    let sources = sources.map(|sources| (reloader::contents(&sources.files), sources));
     let state = match state_dir {
         Some(path) => Some(StateDir::open(&path).map_err(Failure::config)?),
         None => None,
@@ -118,8 +126,9 @@ pub(crate) async fn pipes(
     let gateway = start(config, state.as_ref())?;
     let (beside, stop) = (Tasks::default(), CancellationToken::new());
     beside.spawn(stop.clone().run_until_cancelled_owned(token_watch::run(gateway.clone())));
-    if let Some(sources) = sources {
-        let reloading = reloader::run_quietly(sources, gateway.clone(), Hangups::new());
+    beside.spawn(stop.clone().run_until_cancelled_owned(close_idle_servers(gateway.clone())));
+    if let Some((loaded, sources)) = sources {
+        let reloading = reloader::run_quietly(sources, loaded, gateway.clone(), Hangups::new());
         beside.spawn(stop.clone().run_until_cancelled_owned(reloading));
     }
     let drain = gateway.config().gateway.drain;
@@ -145,7 +154,7 @@ pub(crate) async fn pipes(
     };
     stop.cancel();
     if let Some(state) = &state {
-        keeper::save_catalogs(state, &gateway);
+        keeper::save_catalogs(state, &gateway).await;
     }
     gateway.shutdown(Duration::ZERO).await;
     beside.ended(LAST_BYTES).await;
@@ -216,11 +225,22 @@ fn start(config: Config, state: Option<&StateDir>) -> Result<Arc<Gateway>, Failu
 /// Looks after sessions that nobody uses any more.
 async fn sweep(front: Arc<Front>) {
     loop {
-        let idle = front.gateway.config().gateway.session_idle;
-        let pause = (idle / 4).clamp(Duration::from_millis(100), Duration::from_secs(15));
-        tokio::time::sleep(pause).await;
+        tokio::time::sleep(part_of(front.gateway.config().gateway.session_idle)).await;
         front.sessions.sweep(&front.gateway);
     }
+}
+
+/// Looks after servers that clients have for themselves and no longer use.
+async fn close_idle_servers(gateway: Arc<Gateway>) {
+    loop {
+        tokio::time::sleep(part_of(gateway.config().gateway.per_client_idle)).await;
+        gateway.close_idle_servers();
+    }
+}
+
+/// How often to look for what was idle for so long.
+fn part_of(idle: Duration) -> Duration {
+    (idle / 4).clamp(Duration::from_millis(100), Duration::from_secs(15))
 }
 
 /// An address that can be put into a client: nobody can connect to "all addresses".

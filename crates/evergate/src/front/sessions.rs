@@ -170,7 +170,7 @@ impl Sessions {
         gateway.detach(&session.client);
     }
 
-    /// Ends sessions nobody has used for long, and closes what idle clients have for themselves.
+    /// Ends sessions nobody has used for long.
     pub(crate) fn sweep(&self, gateway: &Arc<Gateway>) {
         let settings = gateway.config();
         let settings = &settings.gateway;
@@ -184,7 +184,6 @@ impl Sessions {
         };
         for session in sessions {
             session.prune();
-            session.client.private.close_idle(gateway, settings.per_client_idle);
             let Some(since) = session.client.idle_since() else { continue };
             let unproven = session.unproven.load(Ordering::Relaxed);
             let limit = if unproven { UNPROVEN } else { settings.session_idle };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use evergate_runtime::{RawJson, RpcError, wire};
 use serde_json::Value;
@@ -40,7 +40,6 @@ pub(crate) struct Introduction {
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) uid: Uid,
-    pub(crate) caller: Caller,
     pub(crate) scope: Scope,
     pub(crate) introduction: Introduction,
     /// What is not about a call of this client's.
@@ -48,6 +47,8 @@ pub(crate) struct Client {
     pub(crate) private: PrivateServers,
     /// Cancelled when the session ends.
     pub(crate) ended: CancellationToken,
+    /// What its key may do can change while it is here.
+    caller: RwLock<Caller>,
     capabilities: Value,
     state: Mutex<State>,
     next_id: AtomicU64,
@@ -58,10 +59,18 @@ struct State {
     /// Requests of the client that are not answered yet, by its ids for them.
     calls: HashMap<RawJson, Underway>,
     /// Requests to the client that it has not answered yet.
-    asked: HashMap<u64, oneshot::Sender<Result<RawJson, RpcError>>>,
+    asked: HashMap<u64, Asked>,
     level: Option<Level>,
     announced: Option<Digests>,
     last_used: Instant,
+}
+
+#[derive(Debug)]
+struct Asked {
+    asker: oneshot::Sender<Result<RawJson, RpcError>>,
+    outlet: Outlet,
+    /// Asked because of the call whose stream that is, and moot when it ends.
+    about_call: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -83,8 +92,6 @@ pub(crate) struct CallGuard {
 struct Question<'a> {
     client: &'a Client,
     id: u64,
-    outlet: &'a Outlet,
-    answered: bool,
 }
 
 // === impl Client ===
@@ -100,12 +107,12 @@ impl Client {
         let capabilities = introduction.capabilities.parse().unwrap_or_default();
         Self {
             uid,
-            caller,
             scope,
             introduction,
             outbox,
             private: PrivateServers::default(),
             ended: CancellationToken::new(),
+            caller: RwLock::new(caller),
             capabilities,
             state: Mutex::new(State {
                 calls: HashMap::new(),
@@ -123,6 +130,14 @@ impl Client {
         let nowhere = Outlet::Log(Arc::default());
         let introduction = Introduction::none("");
         Self::new([0; 16], Caller::anonymous(), Scope::All, introduction, nowhere)
+    }
+
+    pub(crate) fn caller(&self) -> Caller {
+        self.caller.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_caller(&self, caller: Caller) {
+        *self.caller.write().unwrap_or_else(PoisonError::into_inner) = caller;
     }
 
     /// Whether it said that it can answer this kind of request.
@@ -176,10 +191,10 @@ impl Client {
     /// The client answered a question. Answers nobody waits for are late, not wrong.
     pub(crate) fn answered(&self, id: Option<&RawJson>, answer: Result<RawJson, RpcError>) {
         let id = id.and_then(|id| id.as_str().parse().ok());
-        let asker = id.and_then(|id: u64| self.state().asked.remove(&id));
-        if let Some(asker) = asker {
+        let asked = id.and_then(|id: u64| self.state().asked.remove(&id));
+        if let Some(asked) = asked {
             // It may have given up a moment ago.
-            let _ = asker.send(answer);
+            let _ = asked.asker.send(answer);
         }
     }
 
@@ -194,14 +209,15 @@ impl Client {
             let message = format!("the client does not offer {method}");
             return Err(RpcError::with(super::error_body::METHOD_NOT_FOUND, message));
         }
+        let about_call = outlet.is_some();
         let stream = self.newest_stream();
         let outlet = outlet.or(stream.as_ref()).unwrap_or(&self.outbox);
         let id = self.next_id();
         let (asker, answer) = oneshot::channel();
-        self.state().asked.insert(id, asker);
-        let mut question = Question { client: self, id, outlet, answered: false };
+        self.state().asked.insert(id, Asked { asker, outlet: outlet.clone(), about_call });
+        let _question = Question { client: self, id };
         if !outlet.offer(wire::request(id, method, params.map(RawJson::as_bytes))) {
-            question.answered = true;
+            self.state().asked.remove(&id);
             let message = "the client does not keep up with its messages";
             return Err(RpcError::with(super::error_body::INTERNAL, message));
         }
@@ -209,9 +225,9 @@ impl Client {
             answer = answer => answer.ok(),
             () = self.ended.cancelled() => None,
         };
-        question.answered = true;
         answer.unwrap_or_else(|| {
-            Err(RpcError::with(super::error_body::INTERNAL, "the client's session has ended"))
+            let message = "the call that this was asked for, or the client's session, has ended";
+            Err(RpcError::with(super::error_body::INTERNAL, message))
         })
     }
 
@@ -242,6 +258,21 @@ impl Client {
         }
     }
 
+    /// Takes back what was asked because of a call, over the call's own stream, and is not answered yet. Where all
+    /// share one stream, nothing says which call was meant: there the asker takes it back.
+    fn take_back(&self, stream: &Outlet) {
+        let Outlet::Log(log) = stream else { return };
+        let same =
+            |outlet: &Outlet| matches!(outlet, Outlet::Log(other) if Arc::ptr_eq(other, log));
+        let mut state = self.state();
+        let taken = state.asked.extract_if(|_, asked| asked.about_call && same(&asked.outlet));
+        let taken: Vec<(u64, Asked)> = taken.collect();
+        drop(state);
+        for (id, asked) in taken {
+            asked.take_back(id);
+        }
+    }
+
     /// A stream on which the client surely listens: that of its newest request.
     fn newest_stream(&self) -> Option<Outlet> {
         let state = self.state();
@@ -258,13 +289,27 @@ impl Client {
     }
 }
 
+// === impl Asked ===
+
+impl Asked {
+    fn take_back(self, id: u64) {
+        let params = format!("{{\"requestId\":{id}}}");
+        self.outlet.offer(wire::notification("notifications/cancelled", Some(params.as_bytes())));
+    }
+}
+
 // === impl CallGuard ===
 
 impl Drop for CallGuard {
     fn drop(&mut self) {
         let mut state = self.client.state();
-        state.calls.remove(&self.id);
+        let ended = state.calls.remove(&self.id);
         state.last_used = Instant::now();
+        drop(state);
+        // While its stream is open: afterwards the client could not be told.
+        if let Some(call) = ended {
+            self.client.take_back(&call.stream);
+        }
     }
 }
 
@@ -272,11 +317,9 @@ impl Drop for CallGuard {
 
 impl Drop for Question<'_> {
     fn drop(&mut self) {
-        self.client.state().asked.remove(&self.id);
-        if !self.answered {
-            let params = format!("{{\"requestId\":{}}}", self.id);
-            self.outlet
-                .offer(wire::notification("notifications/cancelled", Some(params.as_bytes())));
+        let unanswered = self.client.state().asked.remove(&self.id);
+        if let Some(asked) = unanswered {
+            asked.take_back(self.id);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use evergate_runtime::{Outcome, RawJson, RpcError, StateKind};
+use evergate_runtime::{Outcome, RawJson, RpcError, StateKind, SubscribeError};
 use http::HeaderMap;
 
 use super::Gateway;
@@ -13,6 +13,7 @@ use super::log_level::Level;
 use super::outlet::Outlet;
 use super::params;
 use super::view::View;
+use crate::config::Isolation;
 
 /// How a request ended.
 #[derive(Debug, Clone)]
@@ -31,6 +32,15 @@ pub(crate) struct RequestContext {
     pub(crate) stream: Outlet,
     /// Of the HTTP request, if it came in one.
     pub(crate) headers: Option<Arc<HeaderMap>>,
+}
+
+/// Takes a subscription back that the server did not agree to.
+struct Undo<'a> {
+    gateway: &'a Gateway,
+    server: &'a Arc<str>,
+    uri: &'a str,
+    client: &'a Client,
+    armed: bool,
 }
 
 // === impl Gateway ===
@@ -97,7 +107,7 @@ impl Gateway {
         cancel: &tokio_util::sync::CancellationToken,
     ) -> Answer {
         let Some(fields) = params::read(params.as_ref()) else {
-            return invalid("params must be an object with fields of the right types");
+            return invalid("params must be an object");
         };
         let mut forwarded = Forward {
             method: method.to_owned(),
@@ -119,13 +129,16 @@ impl Gateway {
                 let Some(name) = fields.name.and_then(params::text) else {
                     return invalid("tools/call needs a name");
                 };
-                let mut view = self.view(client);
-                if view.merged.tool(&name).is_none() {
+                let owner = || {
+                    let listed = self.view(client).merged.tool(&name).cloned();
+                    listed.or_else(|| self.unlisted_owner(client, &name))
+                };
+                let mut found = owner();
+                if found.is_none() {
                     self.first_lists(client).await;
-                    view = self.view(client);
+                    found = owner();
                 }
-                let listed = view.merged.tool(&name).cloned();
-                let Some(owner) = listed.or_else(|| self.unlisted_owner(client, &name)) else {
+                let Some(owner) = found else {
                     return invalid(&format!("Unknown tool: {name}"));
                 };
                 forwarded.rename(fields.name, &owner.own);
@@ -145,13 +158,13 @@ impl Gateway {
                 forward(self, client, &owner.server, forwarded, context).await
             }
             "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
-                let Some(uri) = fields.uri.as_deref() else {
+                let Some(uri) = fields.uri.and_then(params::text) else {
                     return invalid(&format!("{method} needs a uri"));
                 };
-                self.resource(client, method, uri, &forwarded, context).await
+                self.resource(client, method, &uri, &forwarded, context).await
             }
             "completion/complete" => {
-                let Some(reference) = &fields.reference else {
+                let Some(reference) = fields.reference() else {
                     return invalid("completion/complete needs a ref");
                 };
                 self.first_lists(client).await;
@@ -163,15 +176,17 @@ impl Gateway {
                     forwarded.rename(reference.name, &owner.own);
                     return forward(self, client, &owner.server, forwarded, context).await;
                 }
-                let uri = reference.uri.as_deref().unwrap_or_default();
-                let owner = view.merged.template(uri).or_else(|| view.merged.resource(uri));
+                let uri = reference.uri.and_then(params::text).unwrap_or_default();
+                let owner = view.merged.template(&uri).or_else(|| view.merged.resource(&uri));
                 match owner {
                     Some(server) => forward(self, client, server, forwarded, context).await,
                     None => invalid(&format!("Unknown resource template: {uri}")),
                 }
             }
             "logging/setLevel" => {
-                let Some(level) = fields.level.as_deref().and_then(Level::parse) else {
+                let Some(level) =
+                    fields.level.and_then(params::text).as_deref().and_then(Level::parse)
+                else {
                     return invalid(
                         "the level must be debug, info, notice, warning, error, critical, alert or emergency",
                     );
@@ -252,18 +267,22 @@ impl Gateway {
         };
         let done = Answer::Result(RawJson::empty_object());
         if method == "resources/subscribe" {
+            // Before the server is asked: its first news may come with its answer.
+            let is_new = self.subscriptions.add(server, uri, client.uid);
+            let undo = Undo { gateway: self, server, uri, client, armed: is_new };
             return match handle.subscribe(uri).await {
                 Ok(()) => {
-                    self.subscriptions.add(server, uri, client.uid);
+                    undo.disarm();
                     done
                 }
-                Err(evergate_runtime::SubscribeError::Call(error)) => {
+                Err(SubscribeError::Call(error)) => {
                     Answer::Error(error_body::of_call(&error, Some(&handle.status())))
                 }
                 Err(error) => Answer::Error(plain(error_body::INVALID_REQUEST, error.to_string())),
             };
         }
-        if !self.subscriptions.remove(server, uri, &client.uid) {
+        let last = self.subscriptions.remove(server, uri, &client.uid);
+        if !last && self.is_shared(server) {
             return done;
         }
         match handle.unsubscribe(uri).await {
@@ -293,16 +312,11 @@ impl Gateway {
             return forward(self, client, &server, forwarded, context).await;
         }
         for server in servers {
-            let others = self.clients.all();
-            let levels = others.iter().filter(|c| c.may_use(&server)).filter_map(|c| c.level());
-            let wanted = levels.min().unwrap_or(level);
             let Some(handle) = self.server_for(client, &server) else { continue };
             let connected = handle.status().state == StateKind::Connected;
-            let told = self.tasks.spawn(async move {
-                if let Err(error) = handle.set_log_level(wanted.name()).await {
-                    tracing::debug!(%server, error = error.chain(), "could not set the log level");
-                }
-            });
+            let (gateway, client) = (self.clone(), client.clone());
+            let told =
+                self.tasks.spawn(async move { gateway.settle_level(Some(&client), &handle).await });
             if connected {
                 // Messages that the next call causes are to come at this level already. A panic there is not ours.
                 let _ = told.await;
@@ -324,6 +338,11 @@ impl Gateway {
         only.filter(|_| usable.next().is_none())
     }
 
+    fn is_shared(&self, server: &str) -> bool {
+        let config = self.config();
+        config.servers.get(server).is_some_and(|server| server.isolation == Isolation::Shared)
+    }
+
     fn roots_changed(self: &Arc<Self>, client: &Arc<Client>) {
         client.private.roots_changed();
         let clients = self.clients.all();
@@ -331,6 +350,22 @@ impl Gateway {
         // With more than one, no shared server could find out whose roots are meant.
         if !others.into_iter().any(|other| other.answers("roots/list")) {
             self.hub.roots_changed();
+        }
+    }
+}
+
+// === impl Undo ===
+
+impl Undo<'_> {
+    fn disarm(mut self) {
+        self.armed = false;
+    }
+}
+
+impl Drop for Undo<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            self.gateway.subscriptions.remove(self.server, self.uri, &self.client.uid);
         }
     }
 }

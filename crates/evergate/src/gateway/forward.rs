@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use evergate_runtime::{Handlers, RawJson, ServerRequest, wire};
+use evergate_runtime::{Handlers, RawJson, ServerRequest};
 use http::HeaderMap;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
@@ -78,12 +78,9 @@ pub(super) async fn forward(
         .cancel(cancel)
         .caller(caller_number(client))
         .handlers(Arc::new(questions(client, &context.stream)));
-    let (listener, stream) = (client.clone(), context.stream.clone());
+    let (around, listener, stream) = (gateway.clone(), client.clone(), context.stream.clone());
     call = call.on_notification(move |notification| {
-        if news::wants(&listener, &notification.method, notification.params.as_ref()) {
-            let params = notification.params.as_ref().map(RawJson::as_bytes);
-            stream.offer(wire::notification(&notification.method, params));
-        }
+        news::from_call(&around, &listener, &stream, &notification);
     });
     if let Some(token) = progress_token {
         let stream = context.stream.clone();

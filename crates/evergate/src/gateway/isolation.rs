@@ -15,10 +15,12 @@ use super::error_body;
 use super::news;
 use super::server_settings;
 use super::view::{Stamp, View};
-use crate::config::Server;
+use crate::config::{Isolation, Server};
 
 /// How long an idle connection may take to close.
 const CLOSING: Duration = Duration::from_secs(10);
+/// How long calls may go on when a reload takes their connection away: as long as a call may take anyway.
+const FINISHING: Duration = Duration::from_secs(60 * 60);
 
 /// The servers of one client.
 #[derive(Debug, Default)]
@@ -64,32 +66,45 @@ impl PrivateServers {
         name: &str,
         server: &Server,
     ) -> Option<ServerHandle> {
+        self.start(gateway, client, name, server, None)
+    }
+
+    /// `listed` is what it is known to offer, if it was not the client's own before.
+    fn start(
+        &self,
+        gateway: &Arc<Gateway>,
+        client: &Arc<Client>,
+        name: &str,
+        server: &Server,
+        listed: Option<Arc<ServerCatalog>>,
+    ) -> Option<ServerHandle> {
         if client.ended.is_cancelled() {
             return None;
         }
         let mut state = self.state();
         let now = Instant::now();
-        let mut outdated = None;
+        let mut last_catalog = listed;
         if let Some(private) = state.servers.get_mut(name) {
             private.last_used = now;
-            if private.digest == server.connection_digest {
-                if let Some(hub) = &private.hub {
-                    return hub.server(name).ok();
-                }
-            } else {
-                outdated = private.hub.take();
-                private.last_catalog = None;
+            if private.digest == server.connection_digest
+                && let Some(hub) = &private.hub
+            {
+                return hub.server(name).ok();
+            }
+            last_catalog = private.newest_catalog(name).or(last_catalog);
+            if let Some(outdated) = private.hub.take() {
+                close(gateway, outdated, FINISHING);
             }
         }
-        if let Some(hub) = outdated {
-            close(gateway, hub);
-        }
-        let hub = Hub::builder()
+        let mut builder = Hub::builder()
             .limiter(gateway.limiter.clone())
             .handlers(handlers(client))
-            .server(name, server_settings::of(server))
-            .start();
-        let hub = match hub {
+            .server(name, server_settings::of(server));
+        if let Some(catalog) = &last_catalog {
+            // The list does not blink while it starts.
+            builder = builder.restore(name, ServerCatalog::clone(catalog));
+        }
+        let hub = match builder.start() {
             Ok(hub) => Arc::new(hub),
             Err(error) => {
                 // The configuration was checked when it was read.
@@ -99,7 +114,6 @@ impl PrivateServers {
         };
         gateway.tasks.spawn(news::follow(gateway.clone(), client.clone(), hub.clone()));
         let handle = hub.server(name).ok();
-        let last_catalog = state.servers.get(name).and_then(|private| private.last_catalog.clone());
         let private = Private {
             hub: Some(hub),
             digest: server.connection_digest.clone(),
@@ -109,15 +123,46 @@ impl PrivateServers {
         };
         state.servers.insert(Arc::from(name), private);
         state.changes += 1;
+        drop(state);
+        if let Some(handle) = &handle {
+            gateway.tell_private(client, handle);
+        }
         handle
+    }
+
+    /// Starts one that a reload brought or changed; one that is only idle is left alone. `listed` is what it offered
+    /// to everybody until now.
+    pub(super) fn renew(
+        &self,
+        gateway: &Arc<Gateway>,
+        client: &Arc<Client>,
+        name: &str,
+        server: &Server,
+        listed: Option<Arc<ServerCatalog>>,
+    ) {
+        let known = self.state().servers.get(name).map(|private| private.digest.clone());
+        if known.as_ref() != Some(&server.connection_digest) {
+            self.start(gateway, client, name, server, listed);
+        }
+    }
+
+    /// Those that run.
+    pub(crate) fn handles(&self) -> Vec<ServerHandle> {
+        let state = self.state();
+        let hubs = state.servers.values().filter_map(|private| private.hub.as_ref());
+        hubs.flat_map(|hub| hub.servers()).collect()
     }
 
     /// What one of them offers, as last listed.
     pub(super) fn catalog(&self, name: &str) -> Option<Arc<ServerCatalog>> {
+        self.state().servers.get(name)?.newest_catalog(name)
+    }
+
+    /// The same, if the server is still reached in the way it was then.
+    pub(super) fn last_catalog(&self, name: &str, digest: &str) -> Option<Arc<ServerCatalog>> {
         let state = self.state();
-        let private = state.servers.get(name)?;
-        let live = private.hub.as_ref().and_then(|hub| hub.catalog().server(name).cloned());
-        live.or_else(|| private.last_catalog.clone())
+        let private = state.servers.get(name).filter(|private| private.digest == digest)?;
+        private.newest_catalog(name)
     }
 
     /// Since when one of them is there, and its handle.
@@ -161,32 +206,43 @@ impl PrivateServers {
     }
 
     /// Closes those that have not been used for a while, and those that no longer exist.
-    pub(crate) fn close_idle(&self, gateway: &Arc<Gateway>, idle: Duration) {
+    pub(crate) fn close_idle(&self, gateway: &Arc<Gateway>, client: &Client, idle: Duration) {
         let config = gateway.config();
         let mut state = self.state();
         let mut closed = Vec::new();
         for (name, private) in &mut state.servers {
             let Some(hub) = &private.hub else { continue };
             let known = config.servers.get(&**name);
-            let wanted = known.is_some_and(|server| !server.disabled);
-            let busy = hub.server(name).is_ok_and(|server| server.status().in_flight > 0);
-            if wanted && (busy || private.last_used.elapsed() < idle) {
+            let wanted = known.is_some_and(|server| {
+                let ours = server.isolation == Isolation::PerClient && client.may_use(name);
+                ours && !server.disabled && server.unusable.is_none()
+            });
+            let status = hub.server(name).map(|server| server.status());
+            let busy = status.is_ok_and(|status| status.in_flight + status.held > 0)
+                // Whoever waits for news of a resource uses the connection without a word.
+                || gateway.subscriptions.any(name, &client.uid);
+            if wanted && busy {
+                private.last_used = Instant::now();
+            }
+            if wanted && private.last_used.elapsed() < idle {
                 continue;
             }
-            private.last_catalog = hub.catalog().server(name).cloned().filter(|_| wanted);
-            closed.extend(private.hub.take());
+            private.last_catalog = hub.catalog().server(name).cloned();
+            let within = if wanted { CLOSING } else { FINISHING };
+            closed.extend(private.hub.take().map(|hub| (hub, within)));
         }
+        state.servers.retain(|name, _| config.servers.contains_key(&**name));
         state.changes += closed.len() as u64;
         drop(state);
-        for hub in closed {
-            close(gateway, hub);
+        for (hub, within) in closed {
+            close(gateway, hub, within);
         }
     }
 
     pub(super) fn close_all(&self, gateway: &Arc<Gateway>) {
         let servers = std::mem::take(&mut self.state().servers);
         for hub in servers.into_values().filter_map(|private| private.hub) {
-            close(gateway, hub);
+            close(gateway, hub, CLOSING);
         }
     }
 
@@ -203,9 +259,18 @@ impl PrivateServers {
     }
 }
 
-/// Orderly, so that the server is told that the session is over.
-fn close(gateway: &Arc<Gateway>, hub: Arc<Hub>) {
-    gateway.tasks.spawn(async move { hub.shutdown(CLOSING).await });
+// === impl Private ===
+
+impl Private {
+    fn newest_catalog(&self, name: &str) -> Option<Arc<ServerCatalog>> {
+        let live = self.hub.as_ref().and_then(|hub| hub.catalog().server(name).cloned());
+        live.or_else(|| self.last_catalog.clone())
+    }
+}
+
+/// Orderly, so that the server is told that the session is over, and calls under way end.
+fn close(gateway: &Arc<Gateway>, hub: Arc<Hub>, within: Duration) {
+    gateway.tasks.spawn(async move { hub.shutdown(within).await });
 }
 
 /// The server sees the client's own name and abilities.

@@ -1,5 +1,6 @@
 //! What clients hear without having asked: changed lists, and what servers announce.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use evergate_runtime::{Hub, Notification, RawJson, wire};
@@ -7,11 +8,13 @@ use serde::Deserialize;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::Gateway;
-use super::client::Client;
+use super::client::{Client, Uid};
 use super::log_level::Level;
+use super::outlet::Outlet;
 use super::view::View;
+use crate::config::Isolation;
 
-pub(super) const MESSAGE: &str = "notifications/message";
+const MESSAGE: &str = "notifications/message";
 const RESOURCE_UPDATED: &str = "notifications/resources/updated";
 
 #[derive(Deserialize)]
@@ -61,8 +64,10 @@ pub(super) async fn follow(gateway: Arc<Gateway>, client: Arc<Client>, hub: Arc<
                 Err(_) => return,
             },
             notification = notifications.recv() => match notification {
-                Ok(notification) => pass_on(&client, &notification),
-                Err(RecvError::Lagged(_)) => {}
+                Ok(notification) => spread_private(&gateway, &client, &notification),
+                Err(RecvError::Lagged(missed)) => {
+                    tracing::warn!(missed, "a server announces more than can be passed on");
+                }
                 Err(RecvError::Closed) => return,
             },
         }
@@ -81,7 +86,7 @@ pub(super) fn tell_changes(client: &Client, view: &View) {
 }
 
 /// Whether a client wants to hear a log message. Without a word from the client it is the server that chooses.
-pub(super) fn wants(client: &Client, method: &str, params: Option<&RawJson>) -> bool {
+fn wants(client: &Client, method: &str, params: Option<&RawJson>) -> bool {
     let Some(wanted) = client.level().filter(|_| method == MESSAGE) else { return true };
     let fields = params.and_then(|params| params.parse::<LogFields>().ok());
     let level = fields.and_then(|fields| Level::parse(&fields.level?));
@@ -94,12 +99,48 @@ fn announce_to_all(gateway: &Gateway) {
     }
 }
 
+/// What a server says in the stream of a call: to its client, on that stream. News of a resource goes to those who
+/// asked for it, whoever's call it came with.
+pub(super) fn from_call(
+    gateway: &Gateway,
+    client: &Client,
+    stream: &Outlet,
+    notification: &Notification,
+) {
+    if notification.method != RESOURCE_UPDATED {
+        if wants(client, &notification.method, notification.params.as_ref()) {
+            let params = notification.params.as_ref().map(RawJson::as_bytes);
+            stream.offer(wire::notification(&notification.method, params));
+        }
+        return;
+    }
+    let config = gateway.config();
+    let server = config.servers.get(&*notification.server);
+    if server.is_some_and(|server| server.isolation == Isolation::PerClient) {
+        spread_private(gateway, client, notification);
+    } else {
+        spread_one(gateway, notification);
+    }
+}
+
+fn spread_private(gateway: &Gateway, client: &Client, notification: &Notification) {
+    let subscribers = subscribers(gateway, notification);
+    if subscribers.is_none_or(|subscribers| subscribers.contains(&client.uid)) {
+        pass_on(client, notification);
+    }
+}
+
+/// Who is to hear of it, if not everybody.
+fn subscribers(gateway: &Gateway, notification: &Notification) -> Option<HashSet<Uid>> {
+    if notification.method != RESOURCE_UPDATED {
+        return None;
+    }
+    let update = notification.params.as_ref()?.parse::<UpdateFields>().ok()?;
+    Some(gateway.subscriptions.subscribers(&notification.server, &update.uri))
+}
+
 fn spread_one(gateway: &Gateway, notification: &Notification) {
-    let update = (notification.method == RESOURCE_UPDATED)
-        .then(|| notification.params.as_ref()?.parse::<UpdateFields>().ok())
-        .flatten();
-    let subscribers =
-        update.map(|update| gateway.subscriptions.subscribers(&notification.server, &update.uri));
+    let subscribers = subscribers(gateway, notification);
     for client in gateway.clients.all() {
         let concerned = match &subscribers {
             Some(subscribers) => subscribers.contains(&client.uid),

@@ -1,13 +1,12 @@
 //! The few fields of a request's params that a gateway must know, and how they are replaced without touching the rest.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 use evergate_runtime::{RawJson, wire};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Borrowed from the params of a request.
+/// Borrowed from the params of a request. What they hold is looked at only where the method gives it a meaning: in a
+/// method not known here, or in one to come, it may be anything.
 #[derive(Debug, Deserialize, Default)]
 pub(super) struct Addressed<'a> {
     /// Of a tool or a prompt.
@@ -15,16 +14,16 @@ pub(super) struct Addressed<'a> {
     pub(super) name: Option<&'a RawValue>,
     /// Of a resource.
     #[serde(borrow, default)]
-    pub(super) uri: Option<Cow<'a, str>>,
-    /// What is to be completed.
-    #[serde(borrow, default, rename = "ref")]
-    pub(super) reference: Option<Reference<'a>>,
+    pub(super) uri: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) level: Option<Cow<'a, str>>,
+    pub(super) level: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) cursor: Option<&'a RawValue>,
+    /// What is to be completed.
+    #[serde(borrow, default, rename = "ref")]
+    reference: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "_meta")]
-    meta: Option<Meta<'a>>,
+    meta: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -32,7 +31,7 @@ pub(super) struct Reference<'a> {
     #[serde(borrow, default)]
     pub(super) name: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) uri: Option<Cow<'a, str>>,
+    pub(super) uri: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -53,7 +52,7 @@ struct Cancelled<'a> {
     request_id: &'a RawValue,
 }
 
-/// `None` if the params are not an object, or a field is not what it must be.
+/// `None` if the params are not an object.
 pub(super) fn read(params: Option<&RawJson>) -> Option<Addressed<'_>> {
     match params {
         // An array would do for the deserializer, not for MCP.
@@ -88,10 +87,16 @@ pub(super) fn cancelled_id(params: Option<&RawJson>) -> Option<RawJson> {
 
 // === impl Addressed ===
 
-impl Addressed<'_> {
+impl<'a> Addressed<'a> {
+    /// What is to be completed.
+    pub(super) fn reference(&self) -> Option<Reference<'a>> {
+        serde_json::from_str(self.reference?.get()).ok()
+    }
+
     /// The token under which the client wants to hear of progress.
     pub(super) fn progress_token(&self) -> Option<RawJson> {
-        let token = self.meta.as_ref()?.progress_token?;
+        let meta: Meta<'_> = serde_json::from_str(self.meta?.get()).ok()?;
+        let token = meta.progress_token?;
         RawJson::from_text(token.get().to_owned()).ok()
     }
 }

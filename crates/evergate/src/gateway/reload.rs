@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use evergate_runtime::InvalidSettings;
+use evergate_runtime::{Catalog, InvalidSettings};
 use tokio::time::Instant;
 
-use super::{Gateway, server_settings, shared};
+use super::{Gateway, own_servers, server_settings, shared};
 use crate::config::{Config, Isolation};
 
 /// What a reload did.
@@ -24,6 +24,7 @@ impl Gateway {
     /// is gone or changed finishes the calls it has.
     pub(crate) fn reload(self: &Arc<Self>, config: Config) -> Result<Changes, InvalidSettings> {
         let before = self.config();
+        let listed = self.hub.catalog();
         let mut changes = Changes::default();
         for (name, _) in shared(&before) {
             let kept = shared(&config).any(|(other, _)| other == name);
@@ -38,11 +39,13 @@ impl Gateway {
                 .filter(|known| known.unusable.is_none() && known.isolation == Isolation::Shared);
             match known {
                 None => {
-                    self.hub.add(name, server_settings::of(server))?;
+                    let handle = self.hub.add(name, server_settings::of(server))?;
+                    self.tell_shared(&handle);
                     changes.added.push(name.to_owned());
                 }
                 Some(known) if known.connection_digest != server.connection_digest => {
-                    self.hub.replace(name, server_settings::of(server))?;
+                    let handle = self.hub.replace(name, server_settings::of(server))?;
+                    self.tell_shared(&handle);
                     changes.changed.push(name.to_owned());
                 }
                 Some(known) => {
@@ -65,11 +68,25 @@ impl Gateway {
         }
         *self.config.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(config);
         self.revision.fetch_add(1, Ordering::AcqRel);
-        for client in self.clients.all() {
-            // Those whose server changed or went are closed; the changed ones start again when used.
-            client.private.close_idle(self, before.gateway.per_client_idle);
-        }
+        self.reload_private(&before, &listed);
         self.reloaded.notify_one();
         Ok(changes)
+    }
+
+    /// What clients have for themselves: what is no longer wanted is closed, what is new or changed is started, since
+    /// nobody can call what was never listed.
+    fn reload_private(self: &Arc<Self>, before: &Config, listed: &Catalog) {
+        let config = self.config();
+        for client in self.clients.all() {
+            client.private.close_idle(self, &client, config.gateway.per_client_idle);
+            for (name, server) in own_servers(&config, &client) {
+                let same = before
+                    .servers
+                    .get(name)
+                    .is_some_and(|old| old.connection_digest == server.connection_digest);
+                let listed = listed.server(name).filter(|_| same).cloned();
+                client.private.renew(self, &client, name, server, listed);
+            }
+        }
     }
 }

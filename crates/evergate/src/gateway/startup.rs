@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Gateway;
 use super::client::Client;
+use super::view::offered_to;
 use crate::config::Isolation;
 
 // === impl Gateway ===
@@ -41,10 +42,7 @@ impl Gateway {
         let config = self.config();
         let catalog = self.hub.catalog();
         let offering = config.servers.iter().filter(|(name, server)| {
-            let entry = match server.isolation {
-                Isolation::Shared => catalog.server(name).cloned(),
-                Isolation::PerClient => client.private.catalog(name),
-            };
+            let entry = offered_to(client, &catalog, name, server);
             let capabilities = entry.and_then(|entry| {
                 entry.capabilities.parse::<serde_json::Map<String, serde_json::Value>>().ok()
             });

@@ -13,8 +13,9 @@ pub(crate) struct Subscriptions(Mutex<HashMap<Resource, HashSet<Uid>>>);
 // === impl Subscriptions ===
 
 impl Subscriptions {
-    pub(super) fn add(&self, server: &Arc<str>, uri: &str, client: Uid) {
-        self.table().entry((server.clone(), uri.to_owned())).or_default().insert(client);
+    /// `false` if the client was subscribed already.
+    pub(super) fn add(&self, server: &Arc<str>, uri: &str, client: Uid) -> bool {
+        self.table().entry((server.clone(), uri.to_owned())).or_default().insert(client)
     }
 
     /// `true` if nobody is left who wants to hear of it.
@@ -52,6 +53,23 @@ impl Subscriptions {
         let table = self.table();
         let theirs = table.iter().filter(|(_, clients)| clients.contains(client));
         theirs.map(|(resource, _)| resource.clone()).collect()
+    }
+
+    /// Whether a client wants to hear of anything of this server's.
+    pub(super) fn any(&self, server: &str, client: &Uid) -> bool {
+        let table = self.table();
+        table.iter().any(|((owner, _), clients)| **owner == *server && clients.contains(client))
+    }
+
+    /// Everything of this server's that somebody wants to hear of.
+    pub(super) fn of_server(&self, server: &str) -> Vec<String> {
+        let table = self.table();
+        let theirs = table.keys().filter(|(owner, _)| **owner == *server);
+        theirs.map(|(_, uri)| uri.clone()).collect()
+    }
+
+    pub(super) fn is_wanted(&self, server: &str, uri: &str) -> bool {
+        !self.subscribers(server, uri).is_empty()
     }
 
     fn table(&self) -> MutexGuard<'_, HashMap<Resource, HashSet<Uid>>> {

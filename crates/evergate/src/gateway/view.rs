@@ -45,7 +45,7 @@ impl Gateway {
         if private != 0 {
             return client.private.view(stamp, || self.build(client, &catalog));
         }
-        let key = (client.caller.name().map(str::to_owned), client.scope.clone());
+        let key = (client.caller().name().map(str::to_owned), client.scope.clone());
         let mut views = self.views.0.lock().unwrap_or_else(PoisonError::into_inner);
         match views.get(&key) {
             Some((known, view)) if *known == stamp => view.clone(),
@@ -69,16 +69,14 @@ impl Gateway {
         let config = self.config();
         let catalog = self.hub.catalog();
         let naming = naming(&config, &client.scope);
+        let caller = client.caller();
         let unlisted = config.servers.iter().filter(|(name, server)| {
-            let listed = match server.isolation {
-                Isolation::Shared => catalog.server(name).is_some(),
-                Isolation::PerClient => client.private.catalog(name).is_some(),
-            };
+            let listed = offered_to(client, &catalog, name, server).is_some();
             !listed && server.unusable.is_none() && !server.disabled && client.may_use(name)
         });
         let mut owners = unlisted.filter_map(|(name, server)| {
             let own = names::own_name(&naming, name, public)?;
-            let allowed = server.tools.allows(own) && client.caller.may_use_tool(public);
+            let allowed = server.tools.allows(own) && caller.may_use_tool(public);
             allowed.then(|| Owner { server: Arc::from(name.as_str()), own: own.to_owned() })
         });
         // Two that could be meant are none.
@@ -95,19 +93,15 @@ impl Gateway {
                 server.unusable.is_none() && !server.disabled && client.may_use(name)
             })
             .filter_map(|(name, server)| {
-                let entry = match server.isolation {
-                    Isolation::Shared => catalog.server(name).cloned(),
-                    Isolation::PerClient => client.private.catalog(name),
-                };
-                Some((name.as_str(), server, entry?))
+                let entry = offered_to(client, catalog, name, server)?;
+                Some((name.as_str(), server, entry))
             })
             .collect();
+        let caller = client.caller();
         let allowed: Vec<_> = visible
             .iter()
             .map(|(_, server, _)| {
-                |own: &str, public: &str| {
-                    server.tools.allows(own) && client.caller.may_use_tool(public)
-                }
+                |own: &str, public: &str| server.tools.allows(own) && caller.may_use_tool(public)
             })
             .collect();
         let offers: Vec<Offer<'_>> = visible
@@ -116,6 +110,23 @@ impl Gateway {
             .map(|((server, _, catalog), allows_tool)| Offer { server, catalog, allows_tool })
             .collect();
         View::new(Merged::build(&naming, &offers))
+    }
+}
+
+/// What a server offers to a client, as last listed. One that a reload has just made shared was listed by the client's
+/// own connection last.
+pub(super) fn offered_to(
+    client: &Client,
+    catalog: &Catalog,
+    name: &str,
+    server: &config::Server,
+) -> Option<Arc<ServerCatalog>> {
+    match server.isolation {
+        Isolation::Shared => {
+            let shared = catalog.server(name).cloned();
+            shared.or_else(|| client.private.last_catalog(name, &server.connection_digest))
+        }
+        Isolation::PerClient => client.private.catalog(name),
     }
 }
 

@@ -1,39 +1,44 @@
 //! Keeps on disk what the next run of the process needs: what servers offer, and what clients asked for.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::front::Front;
 use crate::gateway::Gateway;
-use crate::state::{StateDir, StoredCatalogs};
+use crate::state::{StateDir, StoredCatalogs, StoredSessions};
 
 /// Changes come in bursts, and a lost second of them does no harm.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// Saves what changes, until the process is to end.
 pub(super) async fn run(state: StateDir, front: Arc<Front>) {
     let mut catalog = front.gateway.hub().watch_catalog();
     catalog.mark_changed();
     let mut last = None;
     loop {
         tokio::time::sleep(PAUSE).await;
-        if catalog.has_changed().unwrap_or(false) {
+        // A gateway that ends switches its servers off, and then they offer nothing: that must not be remembered.
+        let ending = front.gateway.draining.is_cancelled();
+        if !ending && catalog.has_changed().unwrap_or(false) {
             catalog.mark_unchanged();
-            save_catalogs(&state, &front.gateway);
+            save_catalogs(&state, &front.gateway).await;
         }
         let sessions = front.sessions.to_save(&front.gateway);
         if last.as_ref() != Some(&sessions) {
-            report(state.save_sessions(&sessions), "sessions");
+            write_sessions(&state, sessions.clone()).await;
             last = Some(sessions);
         }
     }
 }
 
-/// Everything, as of now.
-pub(super) fn save(state: &StateDir, front: &Front) {
-    report(state.save_sessions(&front.sessions.to_save(&front.gateway)), "sessions");
+/// The sessions, as of now.
+pub(super) async fn save_sessions(state: &StateDir, front: &Front) {
+    write_sessions(state, front.sessions.to_save(&front.gateway)).await;
 }
 
-pub(super) fn save_catalogs(state: &StateDir, gateway: &Gateway) {
+/// The catalogs, as of now.
+pub(super) async fn save_catalogs(state: &StateDir, gateway: &Gateway) {
     let config = gateway.config();
     let catalog = gateway.hub().catalog();
     let saved: StoredCatalogs = config
@@ -44,11 +49,18 @@ pub(super) fn save_catalogs(state: &StateDir, gateway: &Gateway) {
             Some((name.clone(), (server.connection_digest.clone(), catalog)))
         })
         .collect();
-    report(state.save_catalogs(&saved), "catalogs");
+    let state = state.clone();
+    write("catalogs", move || state.save_catalogs(&saved)).await;
 }
 
-fn report(result: std::io::Result<()>, what: &str) {
-    if let Err(error) = result {
+async fn write_sessions(state: &StateDir, sessions: StoredSessions) {
+    let state = state.clone();
+    write("sessions", move || state.save_sessions(&sessions)).await;
+}
+
+async fn write(what: &str, save: impl FnOnce() -> io::Result<()> + Send + 'static) {
+    let saved = tokio::task::spawn_blocking(save).await;
+    if let Err(error) = saved.unwrap_or_else(|panic| Err(io::Error::other(panic))) {
         tracing::warn!(%error, "cannot save {what} in the state directory");
     }
 }

@@ -16,39 +16,55 @@ use crate::config::{Config, Sources};
 use crate::front::Front;
 use crate::gateway::Gateway;
 
+/// What the files hold.
+pub(super) type Contents = [u8; 32];
+
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Keeps a gateway over HTTP up to date.
 pub(super) async fn run(
     sources: Sources,
+    loaded: Contents,
     front: Arc<Front>,
     address: SocketAddr,
     hangups: Hangups,
 ) {
-    keep_up(sources, front.gateway.clone(), hangups, |config| {
-        front.set_policy(policy(&config.gateway, address));
+    keep_up(sources, loaded, front.gateway.clone(), hangups, |config| {
+        let policy = policy(&config.gateway, address);
+        for client in front.gateway.clients.all() {
+            if let Some(name) = client.caller().name() {
+                client.set_caller(policy.keyring.holder(name));
+            }
+        }
+        front.set_policy(policy);
     })
     .await;
 }
 
 /// Keeps a gateway over standard input and output up to date.
-pub(super) async fn run_quietly(sources: Sources, gateway: Arc<Gateway>, hangups: Hangups) {
-    keep_up(sources, gateway, hangups, |_| {}).await;
+pub(super) async fn run_quietly(
+    sources: Sources,
+    loaded: Contents,
+    gateway: Arc<Gateway>,
+    hangups: Hangups,
+) {
+    keep_up(sources, loaded, gateway, hangups, |_| {}).await;
 }
 
 async fn keep_up(
     sources: Sources,
+    mut known: Contents,
     gateway: Arc<Gateway>,
     mut hangups: Hangups,
     also: impl Fn(&Config),
 ) {
-    let mut known = contents(&sources.files).await;
     loop {
         let asked = tokio::select! {
             () = tokio::time::sleep(LOOK_EVERY) => false,
             () = hangups.next() => true,
         };
-        let now = contents(&sources.files).await;
+        let files = sources.files.clone();
+        let Ok(now) = tokio::task::spawn_blocking(move || contents(&files)).await else { continue };
         if now == known && !asked {
             continue;
         }
@@ -59,18 +75,20 @@ async fn keep_up(
     }
 }
 
-fn apply(gateway: &Arc<Gateway>, config: Config, also: &impl Fn(&Config)) {
-    let (before, after) = (&gateway.config().gateway, &config.gateway);
+fn apply(gateway: &Arc<Gateway>, mut config: Config, also: &impl Fn(&Config)) {
+    let running = gateway.config();
+    let (before, after) = (&running.gateway, &mut config.gateway);
     if before.listen != after.listen || before.session_keys != after.session_keys {
         tracing::warn!("gateway.listen and gateway.session_key take effect after a restart");
     }
-    if before.auth.is_empty() != after.auth.is_empty() && after.auth.is_empty() {
+    if after.auth.is_empty() && !before.auth.is_empty() {
         tracing::warn!(
             "the new configuration has no keys: the running keys stay in force until a restart"
         );
-    } else {
-        also(&config);
+        // Also for the next reload, to which these are the running ones.
+        after.auth.clone_from(&before.auth);
     }
+    also(&config);
     match gateway.reload(config) {
         Ok(changes) => tracing::info!(
             added = changes.added.join(", "),
@@ -103,11 +121,12 @@ fn load(sources: &Sources) -> Option<Config> {
     Some(config)
 }
 
-/// A hash of all files; one that cannot be read counts as empty.
-async fn contents(files: &[PathBuf]) -> [u8; 32] {
+/// A hash of all files; one that cannot be read counts as empty. Blocks. To be taken for the first time as soon as the
+/// files are loaded: what changes after that is a change.
+pub(super) fn contents(files: &[PathBuf]) -> Contents {
     let mut hash = Sha256::new();
     for file in files {
-        let text = tokio::fs::read(file).await.unwrap_or_default();
+        let text = std::fs::read(file).unwrap_or_default();
         hash.update(text.len().to_le_bytes());
         hash.update(&text);
     }

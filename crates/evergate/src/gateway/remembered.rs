@@ -1,0 +1,130 @@
+//! What clients asked of servers for good, their log level and their subscriptions: told again to a server that cannot
+//! know of it, because the gateway, the server's entry or a client's own connection was made anew. What a server merely
+//! forgot, the runtime tells it again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evergate_runtime::{CallFailure, Outcome, ServerHandle, StateKind, SubscribeError};
+
+use super::Gateway;
+use super::client::Client;
+use super::log_level::Level;
+use crate::config::Isolation;
+
+/// How long to wait for a server before looking whether anybody still wants to hear of it.
+const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// Between two attempts, whatever the server does.
+const PAUSE: Duration = Duration::from_secs(1);
+
+// === impl Gateway ===
+
+impl Gateway {
+    /// Gives a client of an earlier run back what it had asked for.
+    pub(crate) fn take_up(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        level: Option<&str>,
+        subscriptions: Vec<(String, String)>,
+    ) {
+        if let Some(level) = level.and_then(Level::parse) {
+            client.set_level(level);
+            for name in self.config().servers.keys() {
+                if let Some(handle) = self.server_for(client, name) {
+                    self.tell_level(Some(client), &handle);
+                }
+            }
+        }
+        for (server, uri) in subscriptions {
+            let Some(handle) = self.server_for(client, &server) else { continue };
+            self.subscriptions.add(&Arc::from(server), &uri, client.uid);
+            self.subscribe_in_time(handle, uri);
+        }
+    }
+
+    /// To a server of one client's own that was started just now.
+    pub(super) fn tell_private(self: &Arc<Self>, client: &Arc<Client>, handle: &ServerHandle) {
+        self.tell_level(Some(client), handle);
+        for (server, uri) in self.subscriptions.of(&client.uid) {
+            if *server == *handle.name() {
+                self.subscribe_in_time(handle.clone(), uri);
+            }
+        }
+    }
+
+    /// To a shared server that took another's place.
+    pub(super) fn tell_shared(self: &Arc<Self>, handle: &ServerHandle) {
+        self.tell_level(None, handle);
+        for uri in self.subscriptions.of_server(handle.name()) {
+            self.subscribe_in_time(handle.clone(), uri);
+        }
+    }
+
+    /// Asks a server for the most that anybody wants to hear of it. Several may ask at once, and their requests arrive in
+    /// any order; so whoever finds afterwards that more is wanted asks again.
+    pub(super) async fn settle_level(&self, client: Option<&Client>, handle: &ServerHandle) {
+        let mut told = None;
+        while let Some(level) = self.wanted_level(client, handle.name())
+            && told != Some(level)
+        {
+            if let Err(error) = handle.set_log_level(level.name()).await {
+                let (server, error) = (handle.name(), error.chain());
+                tracing::debug!(server, error, "could not set the log level");
+                return;
+            }
+            told = Some(level);
+        }
+    }
+
+    /// By all who share it, or by its only client.
+    fn wanted_level(&self, client: Option<&Client>, server: &str) -> Option<Level> {
+        let config = self.config();
+        let isolation = config.servers.get(server).map(|server| server.isolation);
+        if isolation == Some(Isolation::PerClient) {
+            return client?.level();
+        }
+        let all = self.clients.all();
+        let others = all.iter().filter(|other| other.may_use(server)).filter_map(|c| c.level());
+        // The client itself may not be attached yet.
+        others.chain(client.and_then(Client::level)).min()
+    }
+
+    fn tell_level(self: &Arc<Self>, client: Option<&Arc<Client>>, handle: &ServerHandle) {
+        let (gateway, client, handle) = (self.clone(), client.cloned(), handle.clone());
+        self.tasks.spawn(async move { gateway.settle_level(client.as_deref(), &handle).await });
+    }
+
+    /// Subscribes, however long the server stays away, as long as anybody wants it.
+    fn subscribe_in_time(self: &Arc<Self>, handle: ServerHandle, uri: String) {
+        let gateway = self.clone();
+        let draining = self.draining.clone();
+        let subscribing = async move {
+            while gateway.subscriptions.is_wanted(handle.name(), &uri) {
+                let error = match handle.subscribe(&uri).await {
+                    Ok(()) => return,
+                    Err(SubscribeError::Call(error)) if may_work_later(&error) => error,
+                    Err(error) => {
+                        let server = handle.name();
+                        tracing::warn!(server, %error, "could not subscribe again");
+                        return;
+                    }
+                };
+                tracing::debug!(
+                    server = handle.name(),
+                    error = error.chain(),
+                    "not subscribed yet"
+                );
+                tokio::time::sleep(PAUSE).await;
+                let back = handle.wait_until(LOOK_AGAIN, |now| now.state == StateKind::Connected);
+                // Back or not, the next round finds out.
+                let _ = back.await;
+            }
+        };
+        self.tasks.spawn(draining.run_until_cancelled_owned(subscribing));
+    }
+}
+
+fn may_work_later(error: &evergate_runtime::CallError) -> bool {
+    let replaced = matches!(error.source, CallFailure::Removed | CallFailure::ShuttingDown);
+    error.outcome == Outcome::NotSent && !replaced
+}
