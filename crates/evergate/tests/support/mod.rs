@@ -201,6 +201,11 @@ impl Gateway {
     pub(crate) async fn restart(mut self, signal: Signal) -> Self {
         self.signal(signal);
         self.ended().await;
+        self.restart_ended()
+    }
+
+    /// The same for one that has ended already.
+    pub(crate) fn restart_ended(self) -> Self {
         let address =
             self.url.strip_prefix("http://").and_then(|rest| rest.strip_suffix("/mcp")).unwrap();
         let mut args = self.args.clone();

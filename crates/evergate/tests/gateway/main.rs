@@ -1,0 +1,28 @@
+//! What the built gateway does between its clients and its servers: names, passing on, recovery, reload, its end.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test that cannot go on should say so"
+)]
+#![allow(clippy::needless_pass_by_value, reason = "so that tests can write json!(…) in place")]
+#![cfg(unix)]
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod kit;
+
+mod asking;
+mod auth_out;
+mod catalog;
+mod holding;
+mod isolation;
+mod limits;
+mod names;
+mod pass_through;
+mod recovery;
+mod reload;
+mod restart;
+mod shutdown;
+mod subscriptions;
