@@ -27,8 +27,9 @@ use crate::gateway::event_log::EventLog;
 use crate::gateway::outlet::Outlet;
 use crate::gateway::{Answer, Gateway, RequestContext, handshake};
 
-/// Until then an answer may come as plain JSON. Short enough that no client or proxy has lost patience.
-const STREAM_AFTER: Duration = Duration::from_secs(2);
+/// Until then an answer may come as plain JSON. A stream can be taken up again should the connection break, which is
+/// worth its small price for every call that is not over in a moment.
+const STREAM_AFTER: Duration = Duration::from_millis(250);
 
 /// The revision that has batches.
 const WITH_BATCHES: &str = "2025-03-26";

@@ -64,19 +64,28 @@ impl Gateway {
         self.build(client, &self.baseline)
     }
 
-    /// Whose a tool may be that nobody has listed yet: the server its prefix names, if that has not been listed.
+    /// Whose a tool may be that nobody lists: the server its prefix names, else the only one it could be. What that
+    /// server says of it is better than anything we could.
     pub(super) fn unlisted_owner(&self, client: &Client, public: &str) -> Option<Owner> {
         let config = self.config();
         let catalog = self.hub.catalog();
         let naming = naming(&config, &client.scope);
-        let unlisted = config.servers.iter().filter(|(name, server)| {
+        let visible: Vec<_> = config
+            .servers
+            .iter()
+            .filter(|(name, server)| {
+                server.unusable.is_none() && !server.disabled && client.may_use(name)
+            })
+            .collect();
+        let alone = visible.len() == 1;
+        let mut owners = visible.into_iter().filter_map(|(name, server)| {
             let listed = match server.isolation {
                 Isolation::Shared => catalog.server(name).is_some(),
                 Isolation::PerClient => client.private.catalog(name).is_some(),
             };
-            !listed && server.unusable.is_none() && !server.disabled && client.may_use(name)
-        });
-        let mut owners = unlisted.filter_map(|(name, server)| {
+            if listed && naming == Naming::Bare && !alone {
+                return None;
+            }
             let own = names::own_name(&naming, name, public)?;
             let allowed = server.tools.allows(own) && client.caller.may_use_tool(public);
             allowed.then(|| Owner { server: Arc::from(name.as_str()), own: own.to_owned() })
