@@ -1,0 +1,18 @@
+// A client made with version 2 of the TypeScript SDK.
+
+import { answers, capabilities, clientInfo, count, load, notifications, serve, transport } from "./driver.mjs";
+
+const sdk = "@modelcontextprotocol/client";
+const { Client, StreamableHTTPClientTransport: Http, SSEClientTransport: Sse } = await load(sdk);
+const { StdioClientTransport: Stdio } = await load(`${sdk}/stdio`);
+
+const client = new Client(clientInfo("ts-v2"), { capabilities });
+for (const [method, answer] of Object.entries(answers)) client.setRequestHandler(method, answer);
+client.fallbackNotificationHandler = async ({ method }) => count(notifications[method] ?? method);
+
+await serve(client, transport({ Http, Sse, Stdio }), ({ tool, args, timeout_ms }) =>
+    client.callTool(
+        { name: tool, arguments: args },
+        { timeout: timeout_ms ?? 60_000, onprogress: () => count("progress"), resetTimeoutOnProgress: true },
+    ),
+);
