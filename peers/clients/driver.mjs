@@ -1,16 +1,7 @@
 // What the drivers of both TypeScript SDKs share: the little language in which the tests talk to a
 // client. README.md beside this file describes it.
 
-import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
-import { fileURLToPath, pathToFileURL } from "node:url";
-
-/** The installed packages are not above this file, so the usual lookup does not find them. */
-const packages = createRequire(
-    `${process.env.EVERGATE_PEERS_DIR ?? fileURLToPath(new URL("../../.peers", import.meta.url))}/node/package.json`,
-);
-
-export const load = (name) => import(pathToFileURL(packages.resolve(name)));
 
 export const capabilities = { sampling: {}, elicitation: { form: {} }, roots: { listChanged: true } };
 

@@ -1,6 +1,7 @@
 // A client made with version 1 of the TypeScript SDK.
 
-import { answers, capabilities, clientInfo, count, load, notifications, serve, transport } from "./driver.mjs";
+import { load } from "../packages.mjs";
+import { answers, capabilities, clientInfo, count, notifications, serve, transport } from "./driver.mjs";
 
 const sdk = "@modelcontextprotocol/sdk";
 const { Client } = await load(`${sdk}/client/index.js`);

@@ -1,6 +1,7 @@
 // A client made with version 2 of the TypeScript SDK.
 
-import { answers, capabilities, clientInfo, count, load, notifications, serve, transport } from "./driver.mjs";
+import { load } from "../packages.mjs";
+import { answers, capabilities, clientInfo, count, notifications, serve, transport } from "./driver.mjs";
 
 const sdk = "@modelcontextprotocol/client";
 const { Client, StreamableHTTPClientTransport: Http, SSEClientTransport: Sse } = await load(sdk);

@@ -19,7 +19,7 @@ pub(crate) struct Bridge {
 // === impl Bridge ===
 
 impl Bridge {
-    pub(crate) async fn to(url: &str) -> anyhow::Result<Self> {
+    pub(crate) fn to(url: &str) -> anyhow::Result<Self> {
         let url = url::Url::parse(url)?;
         let address =
             url.socket_addrs(|| None)?.first().copied().context("no address in the URL")?;

@@ -56,7 +56,7 @@ async fn run() -> anyhow::Result<()> {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
         ["--url", url] => {
-            let bridge = Bridge::to(url).await?;
+            let bridge = Bridge::to(url)?;
             let client = UnixSocketHttpClient::new(&bridge.path(), url);
             // A gateway that needs the client to begin again has failed.
             let config =
@@ -185,7 +185,7 @@ impl Service<RoleClient> for Client {
 
     fn get_info(&self) -> ClientConfig {
         let mut config = ClientConfig::default();
-        config.client_info.name = "evergate-peer-rmcp".to_owned();
+        "evergate-peer-rmcp".clone_into(&mut config.client_info.name);
         config.capabilities.sampling = Some(rmcp::model::SamplingCapability::default());
         config.capabilities.elicitation = Some(rmcp::model::ElicitationCapability::default());
         config.capabilities.roots = Some(rmcp::model::RootsCapabilities::default());
