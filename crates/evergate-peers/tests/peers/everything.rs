@@ -11,14 +11,7 @@ use tokio::process::Command;
 use crate::support::*;
 
 fn program() -> PathBuf {
-    let peers = std::env::var_os("EVERGATE_PEERS_DIR").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../.peers")),
-        PathBuf::from,
-    );
-    let program =
-        peers.join("node/node_modules/@modelcontextprotocol/server-everything/dist/index.js");
-    assert!(program.is_file(), "no {}: run ./scripts/install-peers", program.display());
-    program
+    evergate_peers::npm_program("server-everything")
 }
 
 fn over_http(mode: &str, path: &str) -> (Peer, Settings) {

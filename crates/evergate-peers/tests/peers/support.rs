@@ -2,27 +2,16 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::process::Stdio;
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
+pub(crate) use evergate_peers::{PATIENCE, Peer, free_port};
 use evergate_runtime::{
     CallError, Hub, Outcome, RawJson, ServerCatalog, ServerHandle, Settings, StateKind,
 };
 use futures_util::future::join_all;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use tokio::process::{Child, Command};
 use tokio::time::timeout;
-
-/// Longer than anything takes on the busiest machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-
-/// A server process that listens on a port, and can come back on it.
-pub(crate) struct Peer {
-    command: Command,
-    child: Child,
-}
 
 /// What became of one call under load.
 pub(crate) struct Ended {
@@ -33,43 +22,6 @@ pub(crate) struct Ended {
 /// Callers at once, and what each of them does one after the other.
 const CALLERS: usize = 16;
 const CALLS_EACH: usize = 12;
-
-// === impl Peer ===
-
-impl Peer {
-    pub(crate) fn start(mut command: Command) -> Self {
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
-        let child = command.spawn().unwrap();
-        Self { command, child }
-    }
-
-    /// Ends without a word to anybody.
-    pub(crate) async fn kill(&mut self) {
-        self.child.kill().await.unwrap();
-    }
-
-    pub(crate) async fn restart(&mut self) {
-        self.kill().await;
-        self.child = self.command.spawn().unwrap();
-    }
-
-    pub(crate) async fn stop(mut self) {
-        self.kill().await;
-    }
-}
-
-/// A port that nobody else takes while its server is down. Below the range from which the system hands out ports for
-/// outgoing connections: one of those might get it, even the client's own.
-pub(crate) fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    let offset = u16::try_from(std::process::id() % 100).unwrap() * 100;
-    loop {
-        let port = 20_000 + offset + NEXT.fetch_add(1, Ordering::Relaxed) % 100;
-        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
-}
 
 /// A hub with one server called `s` that is tried again at once and for ever.
 pub(crate) fn hub(settings: Settings) -> (Hub, ServerHandle) {

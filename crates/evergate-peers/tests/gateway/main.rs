@@ -1,0 +1,15 @@
+//! The gateway between clients and servers that others wrote, killed and restarted as programs are.
+//!
+//! Needs the gateway itself: `cargo build -p evergate` first, or test the whole workspace.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
+
+mod support;
+
+mod every_client;
+mod every_face;
+mod gateway_restarts;
+mod inspector;
+mod server_requests;
+mod server_restarts;
+mod under_load;
