@@ -14,7 +14,7 @@ async fn survives_restarts_of_the_gateway(kind: ClientKind) {
         }
     };
     echo().await;
-    let tools = client.tools().await;
+    let tools = client.settled_tools(&["http", "stdio"]).await;
 
     gateway.restart().await;
     echo().await;

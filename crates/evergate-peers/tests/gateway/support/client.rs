@@ -14,6 +14,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::until;
+
 /// What a command came to: the result, or the error.
 pub(crate) type Answer = Result<Value, Value>;
 
@@ -142,6 +144,20 @@ impl Client {
 
     pub(crate) async fn tools(&self) -> Vec<String> {
         self.list("list_tools", "tools", "name").await
+    }
+
+    /// The list once these servers, all of them server-everything, have added what they offer to clients that can
+    /// sample, which they do right after the handshake.
+    pub(crate) async fn settled_tools(&self, servers: &[&str]) -> Vec<String> {
+        let late: Vec<String> =
+            servers.iter().map(|server| format!("{server}__trigger-sampling-request")).collect();
+        let mut tools = Vec::new();
+        until("all tools", async || {
+            tools = self.tools().await;
+            late.iter().all(|tool| tools.contains(tool))
+        })
+        .await;
+        tools
     }
 
     /// What arrived since it was last asked for.
