@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 /// Messages kept for a client that comes back.
 const MAX_MESSAGES: usize = 256;
 /// And their size; the newest is kept whatever its size.
-const MAX_BYTES: usize = 1024 * 1024;
+const MAX_BYTES: usize = 256 * 1024;
 
 /// Written by many, read by one.
 #[derive(Debug, Default)]
