@@ -87,6 +87,14 @@ impl Front {
         B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        // Whoever probes, by whatever name and address, learns one bit.
+        if matches!(*request.method(), Method::GET | Method::HEAD) {
+            match request.uri().path() {
+                "/livez" => return body::text(StatusCode::OK, "ok\n"),
+                "/readyz" => return health::ready(&self.gateway),
+                _ => {}
+            }
+        }
         let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
         if let Err(refused) = policy.guard.check(request.headers()) {
             tracing::debug!(what = %refused, "refused");
@@ -111,11 +119,6 @@ impl Front {
     {
         let path = request.uri().path().trim_end_matches('/').to_owned();
         let get = matches!(*request.method(), Method::GET | Method::HEAD);
-        match path.as_str() {
-            "/livez" if get => return body::text(StatusCode::OK, "ok\n"),
-            "/readyz" if get => return health::ready(&self.gateway),
-            _ => {}
-        }
         let caller = match policy.keyring.identify(request.headers()) {
             Ok(caller) => caller,
             Err(denied) => {

@@ -18,7 +18,8 @@ pub(crate) struct Stdio {
     /// A JSON or TOML file with an `mcpServers` section. May be given more than once: together they are one.
     #[arg(long, value_name = "FILE")]
     config: Vec<PathBuf>,
-    /// Where to keep the last catalogs, so that tools are there before their servers are.
+    /// Where to keep the last catalogs, so that tools are there before their servers are. [default: a folder for this
+    /// configuration under ~/.local/state/evergate]
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
 }

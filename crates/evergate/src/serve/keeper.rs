@@ -10,16 +10,19 @@ use crate::state::{StateDir, StoredCatalogs};
 /// Changes come in bursts, and a lost second of them does no harm.
 const PAUSE: Duration = Duration::from_secs(1);
 
-pub(super) async fn run(state: StateDir, front: Arc<Front>) {
-    let mut catalog = front.gateway.hub().watch_catalog();
-    catalog.mark_changed();
+pub(super) async fn keep_catalogs(state: StateDir, gateway: Arc<Gateway>) {
+    let mut catalog = gateway.hub().watch_catalog();
+    while catalog.changed().await.is_ok() {
+        tokio::time::sleep(PAUSE).await;
+        catalog.mark_unchanged();
+        save_catalogs(&state, &gateway);
+    }
+}
+
+pub(super) async fn keep_sessions(state: StateDir, front: Arc<Front>) {
     let mut last = None;
     loop {
         tokio::time::sleep(PAUSE).await;
-        if catalog.has_changed().unwrap_or(false) {
-            catalog.mark_unchanged();
-            save_catalogs(&state, &front.gateway);
-        }
         let sessions = front.sessions.to_save(&front.gateway);
         if last.as_ref() != Some(&sessions) {
             report(state.save_sessions(&sessions), "sessions");
@@ -33,7 +36,7 @@ pub(super) fn save(state: &StateDir, front: &Front) {
     report(state.save_sessions(&front.sessions.to_save(&front.gateway)), "sessions");
 }
 
-pub(super) fn save_catalogs(state: &StateDir, gateway: &Gateway) {
+fn save_catalogs(state: &StateDir, gateway: &Gateway) {
     let config = gateway.config();
     let catalog = gateway.hub().catalog();
     let saved: StoredCatalogs = config
