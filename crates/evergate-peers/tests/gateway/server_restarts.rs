@@ -27,7 +27,7 @@ async fn survives_restarts_of_servers(kind: ClientKind) {
     for (name, _) in &servers {
         echo(&client, name).await;
     }
-    let before = client.settled_tools(&["http", "sse", "stdio"]).await;
+    let before = client.settled_tools(&["http", "sse", "stdio", "python", "rmcp"]).await;
     for _ in 0..2 {
         for (name, server) in &mut servers {
             server.kill_and_restart().await;

@@ -149,8 +149,12 @@ impl Client {
     /// The list once these servers, all of them server-everything, have added what they offer to clients that can
     /// sample, which they do right after the handshake.
     pub(crate) async fn settled_tools(&self, servers: &[&str]) -> Vec<String> {
-        let late: Vec<String> =
-            servers.iter().map(|server| format!("{server}__trigger-sampling-request")).collect();
+        let late = |server: &&str| match *server {
+            "python" => "python__slow".to_owned(),
+            "rmcp" => "rmcp__add".to_owned(),
+            everything => format!("{everything}__trigger-sampling-request"),
+        };
+        let late: Vec<String> = servers.iter().map(late).collect();
         let mut tools = Vec::new();
         until("all tools", async || {
             tools = self.tools().await;
