@@ -126,7 +126,10 @@ impl Gateway {
                 }
                 let listed = view.merged.tool(&name).cloned();
                 let Some(owner) = listed.or_else(|| self.unlisted_owner(client, &name)) else {
-                    return invalid(&format!("Unknown tool: {name}"));
+                    return match self.why_off(client, &name) {
+                        Some(why) => Answer::Error(plain(error_body::NOT_SENT, why)),
+                        None => invalid(&format!("Unknown tool: {name}")),
+                    };
                 };
                 forwarded.rename(fields.name, &owner.own);
                 forwarded.tool = Some(owner.own);

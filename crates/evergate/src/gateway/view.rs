@@ -94,6 +94,18 @@ impl Gateway {
         owners.next().filter(|_| owners.next().is_none())
     }
 
+    /// Why nothing of the server that a name's prefix names can be used, if it is switched off.
+    pub(super) fn why_off(&self, client: &Client, public: &str) -> Option<String> {
+        let config = self.config();
+        let naming = naming(&config, &client.scope);
+        let (name, server) = config.servers.iter().find(|(name, _)| {
+            client.may_use(name) && names::own_name(&naming, name, public).is_some()
+        })?;
+        let why =
+            server.unusable.as_deref().or(server.disabled.then_some("by its configuration"))?;
+        Some(format!("{name} is switched off: {why}"))
+    }
+
     fn build(&self, client: &Client, catalog: &Catalog) -> View {
         let config = self.config();
         let naming = naming(&config, &client.scope);
