@@ -97,7 +97,7 @@ impl Gateway {
         cancel: &tokio_util::sync::CancellationToken,
     ) -> Answer {
         let Some(fields) = params::read(params.as_ref()) else {
-            return invalid("params must be an object with fields of the right types");
+            return invalid("params must be an object");
         };
         let mut forwarded = Forward {
             method: method.to_owned(),
@@ -148,13 +148,13 @@ impl Gateway {
                 forward(self, client, &owner.server, forwarded, context).await
             }
             "resources/read" | "resources/subscribe" | "resources/unsubscribe" => {
-                let Some(uri) = fields.uri.as_deref() else {
+                let Some(uri) = fields.uri.and_then(params::text) else {
                     return invalid(&format!("{method} needs a uri"));
                 };
-                self.resource(client, method, uri, &forwarded, context).await
+                self.resource(client, method, &uri, &forwarded, context).await
             }
             "completion/complete" => {
-                let Some(reference) = &fields.reference else {
+                let Some(reference) = fields.reference() else {
                     return invalid("completion/complete needs a ref");
                 };
                 self.first_lists(client).await;
@@ -166,15 +166,17 @@ impl Gateway {
                     forwarded.rename(reference.name, &owner.own);
                     return forward(self, client, &owner.server, forwarded, context).await;
                 }
-                let uri = reference.uri.as_deref().unwrap_or_default();
-                let owner = view.merged.template(uri).or_else(|| view.merged.resource(uri));
+                let uri = reference.uri.and_then(params::text).unwrap_or_default();
+                let owner = view.merged.template(&uri).or_else(|| view.merged.resource(&uri));
                 match owner {
                     Some(server) => forward(self, client, server, forwarded, context).await,
                     None => invalid(&format!("Unknown resource template: {uri}")),
                 }
             }
             "logging/setLevel" => {
-                let Some(level) = fields.level.as_deref().and_then(Level::parse) else {
+                let Some(level) =
+                    fields.level.and_then(params::text).as_deref().and_then(Level::parse)
+                else {
                     return invalid(
                         "the level must be debug, info, notice, warning, error, critical, alert or emergency",
                     );

@@ -1,13 +1,11 @@
 //! The few fields of a request's params that a gateway must know, and how they are replaced without touching the rest.
 
-use std::borrow::Cow;
-
 use bytes::Bytes;
 use evergate_runtime::{RawJson, wire};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Borrowed from the params of a request.
+/// Borrowed from the params of a request. Of methods nobody knows these may be anything, so nothing is said of types.
 #[derive(Debug, Deserialize, Default)]
 pub(super) struct Addressed<'a> {
     /// Of a tool or a prompt.
@@ -15,24 +13,25 @@ pub(super) struct Addressed<'a> {
     pub(super) name: Option<&'a RawValue>,
     /// Of a resource.
     #[serde(borrow, default)]
-    pub(super) uri: Option<Cow<'a, str>>,
+    pub(super) uri: Option<&'a RawValue>,
     /// What is to be completed.
     #[serde(borrow, default, rename = "ref")]
-    pub(super) reference: Option<Reference<'a>>,
+    reference: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) level: Option<Cow<'a, str>>,
+    pub(super) level: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) cursor: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "_meta")]
-    meta: Option<Meta<'a>>,
+    meta: Option<&'a RawValue>,
 }
 
+/// A prompt or a resource template.
 #[derive(Debug, Deserialize)]
 pub(super) struct Reference<'a> {
     #[serde(borrow, default)]
     pub(super) name: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    pub(super) uri: Option<Cow<'a, str>>,
+    pub(super) uri: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -53,7 +52,7 @@ struct Cancelled<'a> {
     request_id: &'a RawValue,
 }
 
-/// `None` if the params are not an object, or a field is not what it must be.
+/// `None` if the params are not an object.
 pub(super) fn read(params: Option<&RawJson>) -> Option<Addressed<'_>> {
     match params {
         // An array would do for the deserializer, not for MCP.
@@ -88,11 +87,15 @@ pub(super) fn cancelled_id(params: Option<&RawJson>) -> Option<RawJson> {
 
 // === impl Addressed ===
 
-impl Addressed<'_> {
+impl<'a> Addressed<'a> {
     /// The token under which the client wants to hear of progress.
     pub(super) fn progress_token(&self) -> Option<RawJson> {
-        let token = self.meta.as_ref()?.progress_token?;
-        RawJson::from_text(token.get().to_owned()).ok()
+        let meta: Meta<'_> = serde_json::from_str(self.meta?.get()).ok()?;
+        RawJson::from_text(meta.progress_token?.get().to_owned()).ok()
+    }
+
+    pub(super) fn reference(&self) -> Option<Reference<'a>> {
+        serde_json::from_str(self.reference?.get()).ok()
     }
 }
 
@@ -130,6 +133,10 @@ mod tests {
         let params = RawJson::from_text(r#"{"_meta":{"progressToken":0,"other":1}}"#).unwrap();
         assert_eq!(read(Some(&params)).unwrap().progress_token().unwrap().as_str(), "0");
         assert!(read(None).unwrap().progress_token().is_none());
+        let odd =
+            RawJson::from_text(r#"{"_meta":1,"uri":[],"name":{},"ref":0,"level":0}"#).unwrap();
+        let odd = read(Some(&odd)).unwrap();
+        assert!(odd.progress_token().is_none() && odd.reference().is_none());
         assert!(read(Some(&RawJson::from_text("[1]").unwrap())).is_none());
     }
 }
