@@ -125,7 +125,7 @@ impl Gateway {
                     view = self.view(client);
                 }
                 let listed = view.merged.tool(&name).cloned();
-                let Some(owner) = listed.or_else(|| self.unlisted_owner(client, &name)) else {
+                let Some(owner) = listed.or_else(|| self.unlisted_tool(client, &name)) else {
                     return match self.why_off(client, &name) {
                         Some(why) => Answer::Error(plain(error_body::NOT_SENT, why)),
                         None => invalid(&format!("Unknown tool: {name}")),
@@ -141,7 +141,8 @@ impl Gateway {
                 };
                 self.first_lists(client).await;
                 let view = self.view(client);
-                let Some(owner) = view.merged.prompt(&name) else {
+                let listed = view.merged.prompt(&name).cloned();
+                let Some(owner) = listed.or_else(|| self.unlisted_owner(client, &name)) else {
                     return invalid(&format!("Unknown prompt: {name}"));
                 };
                 forwarded.rename(fields.name, &owner.own);
@@ -160,7 +161,8 @@ impl Gateway {
                 self.first_lists(client).await;
                 let view = self.view(client);
                 if let Some(name) = reference.name.and_then(params::text) {
-                    let Some(owner) = view.merged.prompt(&name) else {
+                    let listed = view.merged.prompt(&name).cloned();
+                    let Some(owner) = listed.or_else(|| self.unlisted_owner(client, &name)) else {
                         return invalid(&format!("Unknown prompt: {name}"));
                     };
                     forwarded.rename(reference.name, &owner.own);
@@ -168,8 +170,8 @@ impl Gateway {
                 }
                 let uri = reference.uri.and_then(params::text).unwrap_or_default();
                 let owner = view.merged.template(&uri).or_else(|| view.merged.resource(&uri));
-                match owner {
-                    Some(server) => forward(self, client, server, forwarded, context).await,
+                match owner.cloned().or_else(|| self.only_server(client)) {
+                    Some(server) => forward(self, client, &server, forwarded, context).await,
                     None => invalid(&format!("Unknown resource template: {uri}")),
                 }
             }

@@ -64,7 +64,16 @@ impl Gateway {
         self.build(client, &self.baseline)
     }
 
-    /// Whose a tool may be that nobody lists: the server its prefix names, else the only one it could be. What that
+    /// Whose a tool may be that nobody lists: see [`Self::unlisted_owner`].
+    pub(super) fn unlisted_tool(&self, client: &Client, public: &str) -> Option<Owner> {
+        let owner = self.unlisted_owner(client, public)?;
+        let config = self.config();
+        let server = config.servers.get(&*owner.server)?;
+        let allowed = server.tools.allows(&owner.own) && client.caller.may_use_tool(public);
+        allowed.then_some(owner)
+    }
+
+    /// Whose a name may be that nobody lists: the server its prefix names, else the only one it could be. What that
     /// server says of it is better than anything we could.
     pub(super) fn unlisted_owner(&self, client: &Client, public: &str) -> Option<Owner> {
         let config = self.config();
@@ -87,8 +96,7 @@ impl Gateway {
                 return None;
             }
             let own = names::own_name(&naming, name, public)?;
-            let allowed = server.tools.allows(own) && client.caller.may_use_tool(public);
-            allowed.then(|| Owner { server: Arc::from(name.as_str()), own: own.to_owned() })
+            Some(Owner { server: Arc::from(name.as_str()), own: own.to_owned() })
         });
         // Two that could be meant are none.
         owners.next().filter(|_| owners.next().is_none())
