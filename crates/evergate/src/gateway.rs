@@ -159,6 +159,8 @@ impl Gateway {
                 client.private.server(self, client, name, server);
             }
         }
+        // Before the view is made: what changes from here on, the client is told.
+        self.clients.add(client);
         let view = self.view(client);
         if restored {
             client.announce(self.baseline_view(client).digests());
@@ -166,7 +168,6 @@ impl Gateway {
         } else {
             client.announce(view.digests());
         }
-        self.clients.add(client);
     }
 
     /// The client is gone: nothing it had is kept.
