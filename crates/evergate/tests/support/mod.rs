@@ -119,8 +119,8 @@ impl Gateway {
     ) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_evergate"))
             .args(&args)
-            .envs(env)
             .env_remove("RUST_LOG")
+            .envs(env)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -270,6 +270,10 @@ impl Http {
         Events::of(self.send(Method::POST, &with_mcp(headers), body).await)
     }
 
+    pub(crate) async fn delete(&self, headers: &[(&str, &str)]) -> Answer {
+        Answer::of(self.send(Method::DELETE, headers, "").await).await
+    }
+
     /// A GET for a stream.
     pub(crate) async fn listen(&self, headers: &[(&str, &str)]) -> Events {
         let mut headers = headers.to_vec();
@@ -382,6 +386,11 @@ impl Session {
         assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.text());
     }
 
+    /// Any body, with the session's headers.
+    pub(crate) async fn post(&self, body: impl Into<Bytes>) -> Answer {
+        self.http.post(&self.headers(), body).await
+    }
+
     pub(crate) async fn listen(&self) -> Events {
         self.http.listen(&self.headers()).await
     }
@@ -439,6 +448,21 @@ impl Events {
             let data = frame?.ok()?.into_data().ok()?;
             self.decoder.push(&data);
         }
+    }
+
+    /// The next bytes as they come, comments included. Not to be mixed with the others.
+    pub(crate) async fn bytes(&mut self) -> Option<Bytes> {
+        let frame = tokio::time::timeout(PATIENCE, self.body.frame()).await.expect("no bytes");
+        frame?.ok()?.into_data().ok()
+    }
+
+    /// Everything until the stream ends, as text.
+    pub(crate) async fn rest(mut self) -> String {
+        let mut all = Vec::new();
+        while let Some(bytes) = self.bytes().await {
+            all.extend_from_slice(&bytes);
+        }
+        String::from_utf8(all).unwrap()
     }
 
     /// The next event with a message in it, as JSON.
