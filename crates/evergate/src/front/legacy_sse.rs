@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use evergate_runtime::wire;
 use futures_util::stream::unfold;
 use http::{Request, StatusCode};
 use tokio::sync::mpsc;
@@ -101,8 +100,7 @@ where
     let piped = piped.ok_or(Refusal::UnknownSession)?;
     let limit = front.gateway.config().gateway.max_body_bytes;
     let body = incoming::whole_body(body, limit).await?;
-    let messages = wire::parse(&body).map_err(|_| super::mcp_endpoint::not_a_message(&body))?;
-    for message in messages {
+    for message in incoming::messages(&body)? {
         piped.take(message, Some(parts.headers.clone())).await;
     }
     Ok(())

@@ -10,4 +10,17 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod fixture;
+mod raw_http;
+
+mod auth;
+mod bad_input;
 mod basics;
+mod calls;
+mod health;
+mod held_calls;
+mod listening;
+mod origins;
+mod resumption;
+mod revisions;
+mod sessions;

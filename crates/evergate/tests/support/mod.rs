@@ -103,6 +103,13 @@ impl Starting {
         self
     }
 
+    /// Somewhere else than on a free port of this machine alone.
+    pub(crate) fn listen(mut self, address: &str) -> Self {
+        let listen = self.args.iter().position(|arg| arg == "--listen").unwrap() + 1;
+        address.clone_into(&mut self.args[listen]);
+        self
+    }
+
     /// Starts it and waits for its URL.
     pub(crate) fn start(self) -> Gateway {
         Gateway::spawn(self.folder, self.args, self.env)
