@@ -135,7 +135,7 @@ impl Streaming {
 async fn drained(front: &Front, number: &str) {
     front.gateway.draining.cancelled().await;
     let piped = front.sse.table().get(number).cloned();
-    while piped.as_ref().is_some_and(|piped| piped.calls_under_way() > 0) {
+    while piped.as_ref().is_some_and(|piped| piped.unanswered() > 0) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -114,6 +114,16 @@ async fn a_key_is_as_limited_at_the_address_of_one_server() {
     assert_eq!(docs.server().executions("no"), 0);
 }
 
+#[tokio::test]
+async fn a_key_is_as_limited_for_old_clients() {
+    let (_servers, gateway) = two_keys().await;
+    let mut bob = crate::legacy_sse::Sse::open(of(&gateway, "/sse", BOB), &gateway).await;
+    let answer = bob.request("tools/list", json!({})).await;
+    let tools = answer["result"]["tools"].as_array().unwrap().clone();
+    let names: Vec<&Value> = tools.iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(names, ["docs__echo", "docs__elicit"]);
+}
+
 #[test]
 fn an_address_that_others_can_reach_needs_keys_or_a_flag() {
     let folder = tempfile::tempdir().unwrap();

@@ -11,6 +11,7 @@
 mod support;
 
 mod fixture;
+mod pipes;
 mod raw_http;
 
 mod auth;
@@ -19,8 +20,11 @@ mod basics;
 mod calls;
 mod health;
 mod held_calls;
+mod legacy_sse;
 mod listening;
 mod origins;
 mod resumption;
 mod revisions;
 mod sessions;
+mod stdio;
+mod wrap;
