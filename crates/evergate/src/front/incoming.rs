@@ -19,6 +19,9 @@ pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event
 
 /// How long a client may take to send a body: the largest over a slow line, but not for ever.
 const BODY_WITHIN: Duration = Duration::from_secs(60);
+/// A refused request is worth no more than this.
+const DISCARD_WITHIN: Duration = Duration::from_secs(1);
+const DISCARD_UP_TO: usize = 64 * 1024;
 
 pub(super) async fn whole_body<B>(body: B, limit: usize) -> Result<Bytes, Refusal>
 where
@@ -27,6 +30,16 @@ where
 {
     // One that does not end is as good as one that breaks off.
     timeout(BODY_WITHIN, read_body(body, limit)).await.unwrap_or(Err(Refusal::NotJson))
+}
+
+/// Reads a body that nobody wants, so that the connection can be used on. `false` if there is too much of it.
+pub(super) async fn discard<B>(body: B) -> bool
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let read = timeout(DISCARD_WITHIN, read_body(body, DISCARD_UP_TO)).await;
+    read.is_ok_and(|read| read.is_ok())
 }
 
 /// The messages in a body: one, or those of a batch.

@@ -92,14 +92,14 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (parts, body) = request.into_parts();
+    let limit = front.gateway.config().gateway.max_body_bytes;
+    let body = incoming::whole_body(body, limit).await?;
     incoming::has_json_body(&parts.headers)?;
     let query = parts.uri.query().unwrap_or_default();
     let number = query.split('&').find_map(|pair| pair.strip_prefix("sessionId="));
     let piped = number.and_then(|number| front.sse.table().get(number).cloned());
     let piped = piped.filter(|piped| piped.caller().name() == caller.name());
     let piped = piped.ok_or(Refusal::UnknownSession)?;
-    let limit = front.gateway.config().gateway.max_body_bytes;
-    let body = incoming::whole_body(body, limit).await?;
     for message in incoming::messages(&body)? {
         piped.take(message, Some(parts.headers.clone())).await;
     }

@@ -66,10 +66,11 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (parts, body) = request.into_parts();
+    let config = front.gateway.config();
+    // First of all, so that the connection can be used on whatever else is wrong.
+    let body = incoming::whole_body(body, config.gateway.max_body_bytes).await?;
     incoming::accepts(&parts.headers, &["application/json", "text/event-stream"])?;
     incoming::has_json_body(&parts.headers)?;
-    let config = front.gateway.config();
-    let body = incoming::whole_body(body, config.gateway.max_body_bytes).await?;
     let is_batch = incoming::is_batch(&body);
     let mut messages = incoming::messages(&body)?;
     if let [Message::Request { id, method, params }] = &messages[..]

@@ -121,22 +121,30 @@ impl Piped {
             let answer = Answer::Error(plain(INVALID_PARAMS, message));
             return self.send(respond::line(&id, &answer)).await;
         };
-        let (outbox, news) = mpsc::channel(WAITING);
+        let (outbox, mut news) = mpsc::channel(WAITING);
         let Some(client) = self.introduce(introduction, Outlet::Pipe(outbox)) else { return };
         let (myself, unanswered) = (self.clone(), Unanswered::new(self));
         // It may wait for a server that is still starting.
         self.gateway.tasks.spawn(async move {
             let answer = Answer::Result(myself.gateway.welcome(&client).await);
+            // Whatever has become of the lists by now is no news to a client that has not seen them.
+            client.announce(myself.gateway.view(&client).digests());
+            let early =
+                std::iter::from_fn(|| news.try_recv().ok()).filter(|news| !is_of_lists(news));
+            let early: Vec<Bytes> = early.collect();
             myself.send(respond::line(&id, &answer)).await;
             drop(unanswered);
             let ended = client.ended.clone();
             drop(client);
-            ended.run_until_cancelled(myself.pass_on(news)).await;
+            ended.run_until_cancelled(myself.pass_on(early, news)).await;
         });
     }
 
     /// What the gateway has to say unasked. A client is not to hear of it before its `initialize` is answered.
-    async fn pass_on(&self, mut news: mpsc::Receiver<Bytes>) {
+    async fn pass_on(&self, early: Vec<Bytes>, mut news: mpsc::Receiver<Bytes>) {
+        for message in early {
+            self.send(message).await;
+        }
         while let Some(message) = news.recv().await {
             self.send(message).await;
         }
@@ -235,6 +243,11 @@ impl Piped {
         // A client that is gone does not mind.
         let _ = self.pipe.send(message).await;
     }
+}
+
+/// Whether a message of the gateway's own says that a list has changed.
+fn is_of_lists(message: &[u8]) -> bool {
+    message.ends_with(b"/list_changed\"}")
 }
 
 // === impl Unanswered ===

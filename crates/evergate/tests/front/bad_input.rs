@@ -74,6 +74,31 @@ async fn a_connection_goes_on_after_a_bad_request() {
 }
 
 #[tokio::test]
+async fn a_connection_goes_on_after_a_request_that_was_turned_away_unread() {
+    let keys = json!([{ "name": "a", "key": "a-long-key-of-a-client" }]);
+    let (_http, gateway) = one_server_with(json!({ "auth": { "keys": keys } })).await;
+    let key = "X-API-Key: a-long-key-of-a-client\r\n";
+    let json = "Content-Type: application/json\r\n";
+    let mut raw = RawHttp::connect(&gateway).await;
+    for (path, headers, status) in [
+        ("/mcp", format!("Host: localhost\r\n{json}"), 401),
+        ("/mcp", format!("Host: evil.example\r\n{key}{json}"), 403),
+        ("/mcp", format!("Host: localhost\r\n{key}{json}"), 406),
+        ("/mcp", format!("Host: localhost\r\n{key}Accept: */*\r\n"), 415),
+        ("/mcp/nobody", format!("Host: localhost\r\n{key}{json}"), 404),
+        ("/nowhere", format!("Host: localhost\r\n{key}{json}"), 404),
+        ("/message", format!("Host: localhost\r\n{key}{json}"), 404),
+        ("/message?sessionId=x", format!("Host: localhost\r\n{key}"), 415),
+    ] {
+        let answer = raw.post_to(path, &headers, PING).await;
+        assert_eq!((answer.status, answer.closes), (status, false), "{path}");
+    }
+    // What is too large to be read is said to end the connection.
+    let answer = raw.post_to("/mcp", "Host: localhost\r\n", vec![b' '; 1_000_000]).await;
+    assert_eq!((answer.status, answer.closes), (401, true));
+}
+
+#[tokio::test]
 async fn other_content_types_are_415_and_other_accepts_406() {
     let (_http, gateway) = one_server().await;
     let client = gateway.connect().await;
@@ -137,7 +162,8 @@ async fn a_client_that_sends_far_too_much_still_reads_why_it_was_refused() {
     let (_http, gateway) = one_server_with(json!({ "max_body_bytes": 10_000 })).await;
     for _ in 0..10 {
         let mut raw = RawHttp::connect(&gateway).await;
-        assert_eq!(raw.post("", vec![b' '; 3_000_000]).await.status, 413);
+        let answer = raw.post("", vec![b' '; 3_000_000]).await;
+        assert_eq!((answer.status, answer.closes), (413, true));
     }
 }
 

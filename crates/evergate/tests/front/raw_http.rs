@@ -14,6 +14,8 @@ pub(crate) struct RawHttp {
 #[derive(Debug)]
 pub(crate) struct RawAnswer {
     pub(crate) status: u16,
+    /// It says that the connection ends.
+    pub(crate) closes: bool,
 }
 
 // === impl RawHttp ===
@@ -31,12 +33,20 @@ impl RawHttp {
 
     /// A POST to `/mcp` with these further header lines.
     pub(crate) async fn post(&mut self, headers: &str, body: impl AsRef<[u8]>) -> RawAnswer {
+        let usual = "Host: localhost\r\nContent-Type: application/json\r\nAccept: */*\r\n";
+        self.post_to("/mcp", &format!("{usual}{headers}"), body).await
+    }
+
+    /// A POST with these header lines and no others, its body some packets later.
+    pub(crate) async fn post_to(
+        &mut self,
+        path: &str,
+        headers: &str,
+        body: impl AsRef<[u8]>,
+    ) -> RawAnswer {
         let body = body.as_ref();
-        let head = format!(
-            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-             Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n{headers}\r\n",
-            body.len()
-        );
+        let head =
+            format!("POST {path} HTTP/1.1\r\nContent-Length: {}\r\n{headers}\r\n", body.len());
         self.send(head).await;
         self.send(body).await;
         self.answer().await.expect("an answer")
@@ -71,6 +81,7 @@ impl RawHttp {
         rest.get(..length)?;
         self.read.drain(..head.len() + 4 + length);
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
-        Some(RawAnswer { status })
+        let closes = head.to_lowercase().contains("\r\nconnection: close");
+        Some(RawAnswer { status, closes })
     }
 }

@@ -229,7 +229,10 @@ impl Drop for Gateway {
 
 impl Http {
     pub(crate) fn new(url: &str) -> Self {
-        let client = Client::builder(TokioExecutor::new()).build(HttpConnector::new());
+        // A connection each: one that is kept may end between two requests, when the gateway does.
+        let client = Client::builder(TokioExecutor::new())
+            .pool_max_idle_per_host(0)
+            .build(HttpConnector::new());
         Self { client, url: url.to_owned(), headers: Vec::new() }
     }
 
