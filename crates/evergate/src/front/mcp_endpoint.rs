@@ -336,7 +336,9 @@ fn stream_of(
     opening: Opening,
     stop: CancellationToken,
 ) -> Reply {
-    let keep_alive = front.gateway.config().gateway.keep_alive;
+    let settings = front.gateway.config();
+    // Each sign of life is one of the session's too: whoever listens does not expire.
+    let keep_alive = settings.gateway.keep_alive.min(settings.gateway.session_idle / 2);
     body::events(event_stream::of(session.client.clone(), stream, tail, opening, keep_alive, stop))
 }
 

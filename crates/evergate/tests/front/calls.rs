@@ -161,3 +161,24 @@ async fn a_result_with_line_breaks_passes_as_json_and_as_an_event() {
     assert!(text.contains("9223372036854775808") && text.contains("1.0"), "{text}");
     assert_eq!(text.matches("\ndata: {").count(), 1, "{text}");
 }
+
+/// Around the moment when a response becomes a stream.
+#[tokio::test]
+async fn every_call_is_answered_exactly_once_however_long_it_takes() {
+    let (http, gateway) = one_server().await;
+    let client = gateway.connect().await;
+    let calls = (0..120).map(|number| {
+        let arguments = json!({ "ms": 215 + number / 2, "call_id": format!("{number}") });
+        let call = tool_call(&json!(number), "web__slow", &arguments);
+        let client = client.clone();
+        async move {
+            let stream = client.http.post_for_events(&client.headers(), call.to_string()).await;
+            let answer = format!("\"id\":{number},\"result\"");
+            (stream.rest().await.matches(&answer).count(), number)
+        }
+    });
+    for (answers, number) in futures_util::future::join_all(calls).await {
+        assert_eq!(answers, 1, "{number}");
+        assert_eq!(http.server().executions(&format!("{number}")), 1);
+    }
+}

@@ -189,6 +189,24 @@ async fn a_batch_without_requests_is_accepted_and_an_empty_one_is_not() {
 }
 
 #[tokio::test]
+#[ignore = "BUG: gateway/event_log.rs drops messages that no reader has had yet: the answers of a large batch"]
+async fn no_answer_of_a_large_batch_is_lost() {
+    let (_http, gateway) = one_server().await;
+    let client = gateway.http().initialize_as("2025-03-26", json!({})).await;
+    let pings = (0..400).map(|id| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }));
+    let large =
+        (400..403).map(|id| tool_call(&json!(id), "web__big", &json!({ "bytes": 2_000_000 })));
+    let batch = Value::Array(pings.chain(large).collect());
+    let mut stream = client.http.post_for_events(&client.headers(), batch.to_string()).await;
+    let mut ids = Vec::new();
+    while let Some(message) = stream.message().await {
+        ids.push(message["id"].as_u64().unwrap());
+    }
+    ids.sort_unstable();
+    assert_eq!(ids, (0..403).collect::<Vec<_>>());
+}
+
+#[tokio::test]
 async fn other_revisions_refuse_arrays() {
     let (http, gateway) = one_server().await;
     for revision in REVISIONS.into_iter().filter(|revision| *revision != "2025-03-26") {

@@ -5,7 +5,7 @@ use rustix::process::Signal;
 use serde_json::json;
 
 use crate::fixture::tool_call;
-use crate::pipes::{Pipes, kill};
+use crate::pipes::{Pipes, kill, scripted};
 use crate::support::{exists, until};
 
 #[tokio::test]
@@ -55,6 +55,27 @@ async fn a_command_is_served_with_everything_it_can_do() {
         let answer = client.answer(&json!(tool)).await.to_string();
         assert!(answer.contains(&format!("\\\"to\\\":\\\"{tool}\\\"")), "{answer}");
     }
+}
+
+#[tokio::test]
+async fn a_command_runs_where_and_with_what_the_client_started_it() {
+    // Cargo runs tests in the folder that this variable names.
+    let script = format!("test \"$CARGO_MANIFEST_DIR\" -ef . && exec '{}'", scripted().display());
+    let mut client = Pipes::start(["wrap", "--", "sh", "-c", &script]);
+    client.initialize().await;
+    assert_eq!(client.call_text("echo", json!({ "text": "hi" })).await, "hi");
+}
+
+#[tokio::test]
+async fn a_command_that_does_not_exist_is_named_in_every_answer() {
+    let mut client = Pipes::start(["wrap", "--", "/no/such/command"]);
+    client.initialize().await;
+    let answer = client.request(json!(1), "tools/call", json!({ "name": "x" })).await;
+    assert_eq!(answer["error"]["data"]["outcome"], "not_sent");
+    let said = answer["error"]["message"].as_str().unwrap();
+    assert!(said.contains("command_not_found"), "{said}");
+    client.input = None;
+    assert_eq!(client.ended().await.code(), Some(0));
 }
 
 #[tokio::test]
