@@ -83,6 +83,9 @@ pub(crate) async fn http(
         () = signals.end() => tracing::info!("told to end: draining"),
         () = front.close_asked.cancelled() => tracing::info!("asked to close: draining"),
     }
+    if let Some(state) = &state {
+        keeper::save_catalogs(state, &gateway);
+    }
     let drain = gateway.config().gateway.drain;
     let ending = async {
         let report = gateway.shutdown(drain).await;
@@ -95,7 +98,7 @@ pub(crate) async fn http(
         stop.cancel();
         connections.ended(LAST_BYTES).await;
         if let Some(state) = &state {
-            keeper::save(state, &front);
+            keeper::save_sessions(state, &front);
         }
     };
     tokio::select! {
@@ -146,6 +149,9 @@ pub(crate) async fn pipes(
         }
     };
     stop.cancel();
+    if let Some(state) = &state {
+        keeper::save_catalogs(state, &gateway);
+    }
     gateway.shutdown(Duration::ZERO).await;
     beside.ended(LAST_BYTES).await;
     Ok(served?)

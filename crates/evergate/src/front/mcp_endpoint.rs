@@ -31,6 +31,8 @@ use crate::gateway::{Answer, Gateway, RequestContext, handshake};
 /// worth its small price for every call that is not over in a moment.
 const STREAM_AFTER: Duration = Duration::from_millis(250);
 
+/// Messages in one batch: more than any client sends, fewer than a stream keeps.
+const MAX_BATCH: usize = 1024;
 /// The revision that has batches.
 const WITH_BATCHES: &str = "2025-03-26";
 /// Requests without a word on their revision are taken to be of this one.
@@ -165,7 +167,7 @@ async fn call(
     params: Option<RawJson>,
     headers: HeaderMap,
 ) -> Reply {
-    let log = Arc::new(EventLog::default());
+    let log = Arc::new(EventLog::of_call());
     let context =
         RequestContext { stream: Outlet::Log(log.clone()), headers: Some(Arc::new(headers)) };
     let (sender, mut answered) = oneshot::channel();
@@ -213,6 +215,9 @@ fn batch(
     messages: Vec<Message>,
     headers: HeaderMap,
 ) -> Result<Reply, Refusal> {
+    if messages.len() > MAX_BATCH {
+        return Err(Refusal::BatchTooLong);
+    }
     // All of it or nothing.
     for message in &messages {
         if let Message::Request { method, .. } = message {
@@ -224,7 +229,7 @@ fn batch(
             }
         }
     }
-    let log = Arc::new(EventLog::default());
+    let log = Arc::new(EventLog::of_call());
     let context =
         RequestContext { stream: Outlet::Log(log.clone()), headers: Some(Arc::new(headers)) };
     let mut first = None;

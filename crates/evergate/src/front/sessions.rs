@@ -251,7 +251,7 @@ impl Session {
         introduction: Introduction,
         unproven: bool,
     ) -> Arc<Self> {
-        let outbox = Outlet::Log(Arc::new(EventLog::default()));
+        let outbox = Outlet::Log(Arc::new(EventLog::of_news()));
         Arc::new(Self {
             client: Arc::new(Client::new(uid, caller, scope, introduction, outbox)),
             streams: Mutex::default(),

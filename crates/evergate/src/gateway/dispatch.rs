@@ -113,7 +113,8 @@ impl Gateway {
                     return invalid("no cursor was given out: lists come in one piece");
                 }
                 self.first_lists(client).await;
-                Answer::Result(list(&self.view(client), method))
+                let view = self.view(client);
+                Answer::Result(list(&view, method))
             }
             "tools/call" => {
                 let Some(name) = fields.name.and_then(params::text) else {

@@ -10,13 +10,17 @@ use crate::state::{StateDir, StoredCatalogs};
 /// Changes come in bursts, and a lost second of them does no harm.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// Ends with the draining: what servers offer vanishes as they are switched off, and must not vanish from the disk.
 pub(super) async fn keep_catalogs(state: StateDir, gateway: Arc<Gateway>) {
     let mut catalog = gateway.hub().watch_catalog();
-    while catalog.changed().await.is_ok() {
-        tokio::time::sleep(PAUSE).await;
-        catalog.mark_unchanged();
-        save_catalogs(&state, &gateway);
-    }
+    let keeping = async {
+        while catalog.changed().await.is_ok() {
+            tokio::time::sleep(PAUSE).await;
+            catalog.mark_unchanged();
+            save_catalogs(&state, &gateway);
+        }
+    };
+    gateway.draining.run_until_cancelled(keeping).await;
 }
 
 pub(super) async fn keep_sessions(state: StateDir, front: Arc<Front>) {
@@ -31,12 +35,12 @@ pub(super) async fn keep_sessions(state: StateDir, front: Arc<Front>) {
     }
 }
 
-/// Everything, as of now.
-pub(super) fn save(state: &StateDir, front: &Front) {
+pub(super) fn save_sessions(state: &StateDir, front: &Front) {
     report(state.save_sessions(&front.sessions.to_save(&front.gateway)), "sessions");
 }
 
-fn save_catalogs(state: &StateDir, gateway: &Gateway) {
+/// To be called before the servers are switched off.
+pub(super) fn save_catalogs(state: &StateDir, gateway: &Gateway) {
     let config = gateway.config();
     let catalog = gateway.hub().catalog();
     let saved: StoredCatalogs = config

@@ -162,7 +162,6 @@ async fn nothing_of_it_survives_even_a_kill() {
 }
 
 #[tokio::test]
-#[ignore = "BUG: gateway/startup.rs takes the first refused connection for the last word, so the client is introduced to the gateway instead of the server"]
 async fn an_address_that_comes_up_late_is_waited_for() {
     let http = HttpServer::start(Server::new()).await;
     http.kill().await;
