@@ -146,19 +146,13 @@ impl Client {
         self.list("list_tools", "tools", "name").await
     }
 
-    /// The list once these servers, all of them server-everything, have added what they offer to clients that can
-    /// sample, which they do right after the handshake.
-    pub(crate) async fn settled_tools(&self, servers: &[&str]) -> Vec<String> {
-        let late = |server: &&str| match *server {
-            "python" => "python__slow".to_owned(),
-            "rmcp" => "rmcp__add".to_owned(),
-            everything => format!("{everything}__trigger-sampling-request"),
-        };
-        let late: Vec<String> = servers.iter().map(late).collect();
+    /// The list once these are in it. Servers are listed one after the other, and server-everything adds what it offers
+    /// to clients that can sample right after the handshake.
+    pub(crate) async fn tools_with(&self, expected: &[&str]) -> Vec<String> {
         let mut tools = Vec::new();
         until("all tools", async || {
             tools = self.tools().await;
-            late.iter().all(|tool| tools.contains(tool))
+            expected.iter().all(|tool| tools.iter().any(|listed| listed == tool))
         })
         .await;
         tools
