@@ -1,8 +1,10 @@
 //! What the tests of this crate share: processes that can be killed, ports for them, and where peers are installed.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
 
+use std::net::{TcpListener, UdpSocket};
 use std::path::PathBuf;
 use std::process::Stdio;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
@@ -49,10 +51,15 @@ impl Peer {
 /// outgoing connections: one of those might get it, even the client's own.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Tests may run in several processes. UDP has ports of its own, so holding that one tells the others that the one
+    // for TCP is taken.
+    static HELD: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
     let offset = u16::try_from(std::process::id() % 100).unwrap() * 100;
     loop {
         let port = 20_000 + offset + NEXT.fetch_add(1, Ordering::Relaxed) % 100;
-        if std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
+        let Ok(held) = UdpSocket::bind(("127.0.0.1", port)) else { continue };
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            HELD.lock().unwrap().push(held);
             return port;
         }
     }

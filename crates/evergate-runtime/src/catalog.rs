@@ -8,6 +8,7 @@ mod refresh;
 mod saved;
 mod store;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -99,6 +100,18 @@ impl ServerCatalog {
     /// One of its tools.
     pub fn tool(&self, name: &str) -> Option<&Item> {
         self.tools.iter().find(|tool| tool.key == name)
+    }
+}
+
+impl ServerCatalog {
+    /// Whether something is not offered here that was before.
+    fn lacks_some_of(&self, before: &Self) -> bool {
+        let lists = |catalog: &Self| {
+            let lists =
+                [&catalog.tools, &catalog.prompts, &catalog.resources, &catalog.resource_templates];
+            lists.map(|list| list.iter().map(|item| item.key.clone()).collect::<HashSet<String>>())
+        };
+        lists(before).iter().zip(lists(self)).any(|(before, now)| !before.is_subset(&now))
     }
 }
 

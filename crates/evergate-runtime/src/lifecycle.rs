@@ -83,6 +83,8 @@ pub(crate) struct Lifecycle {
     renewed: bool,
     failures: Failures,
     last_dial_at: Option<Instant>,
+    /// When the next attempt was to start before a call pulled it forward.
+    planned: Option<Instant>,
     random: fastrand::Rng,
 }
 
@@ -115,6 +117,7 @@ impl Lifecycle {
             renewed: false,
             failures: Failures::default(),
             last_dial_at: None,
+            planned: None,
             random: fastrand::Rng::with_seed(seed),
         }
     }
@@ -184,10 +187,7 @@ impl Lifecycle {
     /// When it could start if a call asked for it: see [`Event::Demand`].
     pub(crate) fn earliest_attempt_at(&self) -> Option<Instant> {
         let next = self.next_attempt_at()?;
-        match self.state {
-            State::Disconnected { .. } => Some(self.on_demand().map_or(next, |at| at.min(next))),
-            _ => Some(next),
-        }
+        Some(self.on_demand().map_or(next, |at| at.min(next)))
     }
 
     /// When the driver should send [`Event::Tick`].

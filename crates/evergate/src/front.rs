@@ -87,10 +87,18 @@ impl Front {
         B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        // Whoever probes, by whatever name and address, learns one bit.
+        if matches!(*request.method(), Method::GET | Method::HEAD) {
+            match request.uri().path() {
+                "/livez" => return body::text(StatusCode::OK, "ok\n"),
+                "/readyz" => return health::ready(&self.gateway),
+                _ => {}
+            }
+        }
         let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
         if let Err(refused) = policy.guard.check(request.headers()) {
             tracing::debug!(what = %refused, "refused");
-            return body::refusal(Refusal::ForbiddenOrigin);
+            return turned_away(Refusal::ForbiddenOrigin, request.into_body()).await;
         }
         let allowed_origin = policy.guard.cors(request.headers());
         let mut reply = if request.method() == Method::OPTIONS && allowed_origin.is_some() {
@@ -111,16 +119,11 @@ impl Front {
     {
         let path = request.uri().path().trim_end_matches('/').to_owned();
         let get = matches!(*request.method(), Method::GET | Method::HEAD);
-        match path.as_str() {
-            "/livez" if get => return body::text(StatusCode::OK, "ok\n"),
-            "/readyz" if get => return health::ready(&self.gateway),
-            _ => {}
-        }
         let caller = match policy.keyring.identify(request.headers()) {
             Ok(caller) => caller,
             Err(denied) => {
                 tracing::debug!(why = %denied, path, "unauthorized");
-                return body::refusal(Refusal::Unauthorized);
+                return turned_away(Refusal::Unauthorized, request.into_body()).await;
             }
         };
         let post = request.method() == Method::POST;
@@ -134,7 +137,7 @@ impl Front {
             "/close" | "/message" => body::wrong_method("POST"),
             path => match path.strip_prefix("/mcp/") {
                 Some(server) => self.one_server(caller, server, request).await,
-                None => body::refusal(Refusal::UnknownPath),
+                None => turned_away(Refusal::UnknownPath, request.into_body()).await,
             },
         }
     }
@@ -153,10 +156,10 @@ impl Front {
         let config = self.gateway.config();
         let known = config.servers.get(&server).filter(|known| known.unusable.is_none());
         if known.is_none() {
-            return body::refusal(Refusal::UnknownServer);
+            return turned_away(Refusal::UnknownServer, request.into_body()).await;
         }
         if !caller.may_use_server(&server) {
-            return body::refusal(Refusal::ForbiddenServer);
+            return turned_away(Refusal::ForbiddenServer, request.into_body()).await;
         }
         mcp_endpoint::answer(self, caller, Some(&server), request).await
     }
@@ -173,6 +176,19 @@ impl Front {
         self.close_asked.cancel();
         body::json(StatusCode::OK, &json!({ "status": "closed", "serversTerminated": servers }))
     }
+}
+
+/// Refuses a request before anybody has looked at its body.
+async fn turned_away<B>(refusal: Refusal, unread: B) -> Reply
+where
+    B: http_body::Body<Data = bytes::Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let mut reply = body::refusal(refusal);
+    if !incoming::discard(unread).await {
+        body::close_after(&mut reply);
+    }
+    reply
 }
 
 /// For clients in a browser.

@@ -53,8 +53,7 @@ pub(crate) async fn http(
     if !options.allow_unauthenticated {
         config.gateway.may_listen_on(address).map_err(Failure::usage)?;
     }
-    let files = sources.as_ref().map_or(&[][..], |(_, sources)| &sources.files);
-    let state = open_state(options.state_dir, files)?;
+    let state = open_state(options.state_dir, sources.as_ref().map(|(_, sources)| sources))?;
     let keys = session_keys(&config.gateway, state.as_ref())?;
     let saved = state.as_ref().map(StateDir::load_sessions).unwrap_or_default();
     let tcp = TcpListener::bind(address)
@@ -72,7 +71,9 @@ pub(crate) async fn http(
     let closing = close_idle_servers(gateway.clone());
     connections.spawn(stop.clone().run_until_cancelled_owned(closing));
     if let Some(state) = &state {
-        let keeping = keeper::run(state.clone(), front.clone());
+        let keeping = keeper::keep_catalogs(state.clone(), gateway.clone());
+        connections.spawn(stop.clone().run_until_cancelled_owned(keeping));
+        let keeping = keeper::keep_sessions(state.clone(), front.clone());
         connections.spawn(stop.clone().run_until_cancelled_owned(keeping));
     }
     if let Some((loaded, sources)) = sources {
@@ -119,14 +120,15 @@ pub(crate) async fn pipes(
 ) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
     let sources = sources.map(|sources| (reloader::contents(&sources.files), sources));
-    let state = match state_dir {
-        Some(path) => Some(StateDir::open(&path).map_err(Failure::config)?),
-        None => None,
-    };
+    let state = open_state(state_dir, sources.as_ref().map(|(_, sources)| sources))?;
     let gateway = start(config, state.as_ref())?;
     let (beside, stop) = (Tasks::default(), CancellationToken::new());
     beside.spawn(stop.clone().run_until_cancelled_owned(token_watch::run(gateway.clone())));
     beside.spawn(stop.clone().run_until_cancelled_owned(close_idle_servers(gateway.clone())));
+    if let Some(state) = &state {
+        let keeping = keeper::keep_catalogs(state.clone(), gateway.clone());
+        beside.spawn(stop.clone().run_until_cancelled_owned(keeping));
+    }
     if let Some((loaded, sources)) = sources {
         let reloading = reloader::run_quietly(sources, loaded, gateway.clone(), Hangups::new());
         beside.spawn(stop.clone().run_until_cancelled_owned(reloading));
@@ -161,10 +163,25 @@ pub(crate) async fn pipes(
     Ok(served?)
 }
 
-fn open_state(given: Option<PathBuf>, files: &[PathBuf]) -> Result<Option<StateDir>, Failure> {
+/// The directory that was given, else the usual one for these files, else none.
+fn open_state(
+    given: Option<PathBuf>,
+    sources: Option<&Sources>,
+) -> Result<Option<StateDir>, Failure> {
+    if let Some(path) = given {
+        return StateDir::open(path).map(Some).map_err(Failure::config);
+    }
     // Without a file there is nothing that a later run would have in common with this one.
-    let path = given.or_else(|| (!files.is_empty()).then(|| state::default_dir(files)).flatten());
-    path.map(|path| StateDir::open(&path).map_err(Failure::config)).transpose()
+    let files = sources.map_or(&[][..], |sources| &sources.files);
+    let Some(path) = state::default_dir(files) else { return Ok(None) };
+    match StateDir::open(path) {
+        Ok(state) => Ok(Some(state)),
+        Err(error) => {
+            let error = format!("{:#}", anyhow::Error::from(error));
+            tracing::warn!(error, "nothing will be remembered across a restart: give --state-dir");
+            Ok(None)
+        }
+    }
 }
 
 /// Keys from the configuration, else from the state directory, else new ones that end with the process.
@@ -204,6 +221,11 @@ fn policy(settings: &config::Gateway, address: SocketAddr) -> Policy {
 fn start(config: Config, state: Option<&StateDir>) -> Result<Arc<Gateway>, Failure> {
     for finding in &config.findings {
         tracing::warn!("{finding}");
+    }
+    for (server, why) in
+        config.servers.iter().filter_map(|(name, s)| Some((name, s.unusable.as_ref()?)))
+    {
+        tracing::warn!(server, why, "a server is left out");
     }
     let mut restored = BTreeMap::new();
     for (name, (connection, saved)) in state.map(StateDir::load_catalogs).unwrap_or_default() {

@@ -42,11 +42,7 @@ async fn lists(client: &Client) {
         "rmcp__echo",
         "stdio__echo",
     ];
-    until("the tools of all servers", async || {
-        let tools = client.tools().await;
-        expected.iter().all(|tool| tools.iter().any(|name| name == tool))
-    })
-    .await;
+    client.tools_with(&expected).await;
     // The same list every time.
     let first = client.get("list_tools", json!({})).await;
     assert_eq!(client.get("list_tools", json!({})).await, first);

@@ -14,7 +14,8 @@ async fn survives_restarts_of_the_gateway(kind: ClientKind) {
         }
     };
     echo().await;
-    let tools = client.tools().await;
+    let expected = ["http__trigger-sampling-request", "stdio__trigger-sampling-request"];
+    let tools = client.tools_with(&expected).await;
 
     gateway.restart().await;
     echo().await;

@@ -16,6 +16,9 @@ use crate::slot::SlotId;
 
 /// Servers announce changes in bursts; this long a pause makes one listing of them.
 const COALESCE: Duration = Duration::from_millis(50);
+/// Some servers add tools a moment after the handshake. What a new connection does not list at once may be there soon,
+/// and a list that shrinks and grows again is worse than one that shrinks a little later.
+const SETTLE: Duration = Duration::from_secs(1);
 /// How long to wait before listing again what could not be listed.
 const RETRY: Duration = Duration::from_secs(1);
 /// The same for a list that the server refuses to give, which may be its last word.
@@ -32,6 +35,7 @@ pub(crate) async fn keep_fresh(
     let stale = connection.inbox().stale_lists().clone();
     let mut lists = Lists::new(store.last_good(&server, slot).as_ref());
     let mut after_refusal = RETRY;
+    let mut settled = false;
     stale.mark_all();
     loop {
         let due = settings.refresh_every.map(|every| Instant::now() + every);
@@ -56,7 +60,16 @@ pub(crate) async fn keep_fresh(
                     after_refusal = RETRY;
                 }
                 connection.reporter().health(Budget::Discovery, None).await;
-                store.publish(&server, slot, lists.entry(&connection));
+                let entry = lists.entry(&connection);
+                let before = store.last_good(&server, slot);
+                if !settled && before.is_some_and(|before| entry.lacks_some_of(&before)) {
+                    settled = true;
+                    sleep(SETTLE).await;
+                    stale.mark_all();
+                    continue;
+                }
+                settled = true;
+                store.publish(&server, slot, entry);
             }
             Err(failure) => {
                 for kind in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {

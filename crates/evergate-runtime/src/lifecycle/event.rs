@@ -12,7 +12,7 @@ pub(crate) enum Event {
     Disable,
     /// Command: drop what there is and connect afresh.
     Restart,
-    /// A call wants this server now; pulls a slow probe forward.
+    /// A call wants this server now; pulls the next attempt forward.
     Demand,
     /// Time passed [`super::Lifecycle::deadline`].
     Tick,

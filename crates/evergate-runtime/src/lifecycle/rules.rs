@@ -101,12 +101,20 @@ impl Lifecycle {
         self.try_dial(now, effects);
     }
 
-    /// A slow probe may come early when somebody waits for it, but never faster than the longest quick delay: a
-    /// busy agent must not turn a dead server into a hammered one.
+    /// An attempt may come early when somebody waits for it, within limits: a busy agent must not turn a dead server
+    /// into a hammered one. The attempt that was planned stays planned, so that calls do not use the attempts up.
     fn demand(&mut self, now: Instant, effects: &mut Vec<Effect>) {
-        let on_demand = self.on_demand();
-        let State::Disconnected { until: Some(until), .. } = &mut self.state else { return };
-        let earliest = on_demand.unwrap_or(now);
+        let earliest = self.on_demand().unwrap_or(now);
+        let until = match &mut self.state {
+            State::Reconnecting { until: Some(until), .. } => {
+                if earliest < *until && self.planned.is_none() {
+                    self.planned = Some(*until);
+                }
+                until
+            }
+            State::Disconnected { until: Some(until), .. } => until,
+            _ => return,
+        };
         if earliest < *until {
             *until = earliest.max(now);
             self.tick(now, effects);
@@ -270,6 +278,11 @@ impl Lifecycle {
 
     /// The next quick attempt, or the end of them.
     fn retreat(&mut self, reason: Reason, now: Instant, effects: &mut Vec<Effect>) {
+        if let Some(planned) = self.planned.take().filter(|planned| *planned > now) {
+            // That was an extra one.
+            self.state = State::Reconnecting { until: Some(planned), reason };
+            return;
+        }
         let random = self.random.f64();
         if self.policy.max_attempts.is_none_or(|max| self.attempts < max) {
             let delay = self.policy.backoff.delay(self.attempts, random);
@@ -285,12 +298,14 @@ impl Lifecycle {
     }
 
     fn park(&mut self, reason: Reason, effects: &mut Vec<Effect>) {
+        self.planned = None;
         self.abort_dial(effects);
         effects.push(Effect::DropCatalog);
         self.state = State::PermanentlyFailed { reason };
     }
 
     fn install(&mut self, generation: Generation, now: Instant, effects: &mut Vec<Effect>) {
+        self.planned = None;
         self.failures = Failures::default();
         self.state = State::Connected(Connected {
             generation,
@@ -366,11 +381,19 @@ impl Lifecycle {
         }
     }
 
+    /// When an attempt may start that somebody waits for: as often as the shortest delay allows while quick attempts
+    /// are left, and a quarter as often once they are spent, because a server may take that long to start.
     pub(super) fn on_demand(&self) -> Option<Instant> {
-        self.last_dial_at.map(|last| last + self.policy.backoff.max())
+        let shortest = self.policy.backoff.initial();
+        let pause = match self.state {
+            State::Reconnecting { .. } => shortest,
+            _ => (4 * shortest).min(self.policy.backoff.max()),
+        };
+        self.last_dial_at.map(|last| last + pause)
     }
 
     fn start_over(&mut self) {
+        self.planned = None;
         self.attempts = 0;
         self.probes = 0;
         self.renewed = false;

@@ -54,6 +54,11 @@ impl Backoff {
         Duration::from_secs_f64(seconds * (1.0 - self.jitter * random.clamp(0.0, 1.0)))
     }
 
+    /// The first delay, without jitter.
+    pub fn initial(&self) -> Duration {
+        self.initial
+    }
+
     /// The ceiling, for callers that clamp a delay somebody else asked for.
     pub fn max(&self) -> Duration {
         self.max

@@ -70,6 +70,27 @@ async fn the_version_changes_only_with_the_content() {
     assert_eq!(versions, [1, 2]);
 }
 
+/// Some servers add tools a moment after the handshake.
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_short_for_a_moment_after_a_reconnect_is_not_published() {
+    let (server, _memory, settings) = memory();
+    server.set_tools(vec![tool("a"), tool("late")]);
+    let (hub, s) = hub(settings);
+    version(&hub, 1).await;
+    let lists = server.counters().requests["tools/list"];
+    server.set_tools(vec![tool("a")]);
+    s.restart();
+    server.wait_for(|c| c.requests["tools/list"] > lists).await;
+    server.add_tools([tool("late")]);
+    server.notify_list_changed(ListKind::Tools);
+    tokio::time::sleep(10 * SECOND).await;
+    assert_eq!(hub.catalog().version, 1);
+    // What stays away is really gone.
+    server.set_tools(vec![tool("a")]);
+    s.restart();
+    assert_eq!(names(&version(&hub, 2).await), ["a"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn the_last_good_list_stays_while_the_server_is_away_and_goes_when_it_is_disabled() {
     let (server, memory, settings) = memory();

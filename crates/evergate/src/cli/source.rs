@@ -50,8 +50,8 @@ impl ConfigArgs {
     }
 
     /// For commands that need standard input for something else.
-    pub(super) fn refuse_stdin(&self, why: &str) -> Result<(), Failure> {
-        if self.config_stdin { Err(Failure::usage(why.to_owned())) } else { Ok(()) }
+    pub(super) fn files(config: Vec<PathBuf>) -> Self {
+        Self { config, config_stdin: false }
     }
 
     /// What must be there; says what was looked for if it is not.

@@ -15,9 +15,11 @@ use crate::serve;
 /// Standard output carries MCP only; logs go to standard error.
 #[derive(Debug, Args, Clone)]
 pub(crate) struct Stdio {
-    #[command(flatten)]
-    config: ConfigArgs,
-    /// Where to keep the last catalogs, so that tools are there before their servers are.
+    /// A JSON or TOML file with an `mcpServers` section. May be given more than once: together they are one.
+    #[arg(long, value_name = "FILE")]
+    config: Vec<PathBuf>,
+    /// Where to keep the last catalogs, so that tools are there before their servers are. [default: a folder for this
+    /// configuration under ~/.local/state/evergate]
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
 }
@@ -26,9 +28,7 @@ pub(crate) struct Stdio {
 
 impl Stdio {
     pub(crate) async fn run(self) -> Result<(), Failure> {
-        self.config
-            .refuse_stdin("standard input carries MCP here: give the configuration as a file")?;
-        let sources = self.config.required_sources()?;
+        let sources = ConfigArgs::files(self.config).required_sources()?;
         let config = super::source::load_usable(&sources)?;
         serve::pipes(config, Scope::All, Some(sources), self.state_dir).await
     }

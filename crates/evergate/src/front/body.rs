@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures_util::Stream;
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use http::{HeaderValue, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
@@ -66,9 +66,16 @@ pub(super) fn refusal(refusal: Refusal) -> Reply {
         Refusal::Unauthorized => {
             reply.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        // The rest of it stays unread.
+        Refusal::TooLarge => close_after(&mut reply),
         _ => {}
     }
     reply
+}
+
+/// Says that the connection ends with this reply: a client that did not know would send its next request into nothing.
+pub(super) fn close_after(reply: &mut Reply) {
+    reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
 }
 
 pub(super) fn wrong_method(allowed: &'static str) -> Reply {

@@ -1,9 +1,14 @@
-//! Reading a request: its headers and, within limits, its body.
+//! Reading a request: its headers and, within limits, its body and the messages in it.
+
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
+use evergate_runtime::wire::{self, Message};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName};
 use http_body_util::BodyExt as _;
+use serde::de::IgnoredAny;
+use tokio::time::timeout;
 
 use crate::gateway::error_body::Refusal;
 use crate::gateway::handshake;
@@ -12,7 +17,63 @@ pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-i
 pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
+/// How long a client may take to send a body: the largest over a slow line, but not for ever.
+const BODY_WITHIN: Duration = Duration::from_secs(60);
+/// A refused request is worth no more than this.
+const DISCARD_WITHIN: Duration = Duration::from_secs(1);
+const DISCARD_UP_TO: usize = 64 * 1024;
+
 pub(super) async fn whole_body<B>(body: B, limit: usize) -> Result<Bytes, Refusal>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    // One that does not end is as good as one that breaks off.
+    timeout(BODY_WITHIN, read_body(body, limit)).await.unwrap_or(Err(Refusal::NotJson))
+}
+
+/// Reads a body that nobody wants, so that the connection can be used on. `false` if there is too much of it.
+pub(super) async fn discard<B>(body: B) -> bool
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let read = timeout(DISCARD_WITHIN, read_body(body, DISCARD_UP_TO)).await;
+    read.is_ok_and(|read| read.is_ok())
+}
+
+/// The messages in a body: one, or those of a batch.
+pub(super) fn messages(body: &Bytes) -> Result<Vec<Message>, Refusal> {
+    let messages = wire::parse(body).map_err(|_| not_a_message(body))?;
+    if messages.is_empty() || !messages.iter().all(has_proper_id) {
+        return Err(Refusal::NotJsonRpc);
+    }
+    Ok(messages)
+}
+
+/// Whether a body holds an array, which only one revision has.
+pub(super) fn is_batch(body: &[u8]) -> bool {
+    body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[')
+}
+
+/// MCP, base protocol: "Requests MUST include a string or integer ID." Other numbers do no harm.
+fn has_proper_id(message: &Message) -> bool {
+    match message {
+        Message::Request { id, .. } => {
+            matches!(id.as_bytes().first(), Some(b'"' | b'-' | b'0'..=b'9'))
+        }
+        _ => true,
+    }
+}
+
+/// Whether it is not even JSON, which has a code of its own.
+fn not_a_message(body: &Bytes) -> Refusal {
+    let is_json = std::str::from_utf8(body)
+        .is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok());
+    if is_json { Refusal::NotJsonRpc } else { Refusal::NotJson }
+}
+
+async fn read_body<B>(body: B, limit: usize) -> Result<Bytes, Refusal>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -119,5 +180,31 @@ mod tests {
             |text: &'static str| http_body_util::Full::new(Bytes::from_static(text.as_bytes()));
         assert_eq!(whole_body(body("12345"), 5).await.unwrap(), "12345");
         assert_eq!(whole_body(body("123456"), 5).await, Err(Refusal::TooLarge));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_never_ends_is_given_up() {
+        let start = futures_util::stream::iter([Ok::<_, std::convert::Infallible>(
+            http_body::Frame::data(Bytes::from_static(b"{")),
+        )]);
+        let endless = futures_util::StreamExt::chain(start, futures_util::stream::pending());
+        let body = http_body_util::StreamBody::new(endless);
+        assert_eq!(whole_body(body, 5).await, Err(Refusal::NotJson));
+    }
+
+    #[test]
+    fn what_is_not_json_is_told_from_what_is_no_message() {
+        let read = |body: &'static [u8]| messages(&Bytes::from_static(body)).map(|all| all.len());
+        for id in ["1", "-1", "1.5", "\"a\"", "\"\""] {
+            let body = format!("{{\"id\":{id},\"method\":\"ping\"}}");
+            assert_eq!(messages(&body.into()).map(|all| all.len()), Ok(1), "{id}");
+        }
+        assert_eq!(read(b" [{\"method\":\"a\"},{\"id\":1,\"result\":1}]"), Ok(2));
+        for body in [&b"{}"[..], b"[]", b"{\"id\":{},\"method\":\"ping\"}", b"[[]]", b"true"] {
+            assert_eq!(read(body), Err(Refusal::NotJsonRpc));
+        }
+        for body in [&b""[..], b"{", b"{}x", b"{\"method\":\"\xff\"}", b"[1,]", b"\0"] {
+            assert_eq!(read(body), Err(Refusal::NotJson));
+        }
     }
 }

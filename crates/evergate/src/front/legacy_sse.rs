@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use evergate_runtime::wire;
 use futures_util::stream::unfold;
 use http::{Request, StatusCode};
 use tokio::sync::mpsc;
@@ -93,16 +92,15 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (parts, body) = request.into_parts();
+    let limit = front.gateway.config().gateway.max_body_bytes;
+    let body = incoming::whole_body(body, limit).await?;
     incoming::has_json_body(&parts.headers)?;
     let query = parts.uri.query().unwrap_or_default();
     let number = query.split('&').find_map(|pair| pair.strip_prefix("sessionId="));
     let piped = number.and_then(|number| front.sse.table().get(number).cloned());
     let piped = piped.filter(|piped| piped.caller().name() == caller.name());
     let piped = piped.ok_or(Refusal::UnknownSession)?;
-    let limit = front.gateway.config().gateway.max_body_bytes;
-    let body = incoming::whole_body(body, limit).await?;
-    let messages = wire::parse(&body).map_err(|_| super::mcp_endpoint::not_a_message(&body))?;
-    for message in messages {
+    for message in incoming::messages(&body)? {
         piped.take(message, Some(parts.headers.clone())).await;
     }
     Ok(())
@@ -137,7 +135,7 @@ impl Streaming {
 async fn drained(front: &Front, number: &str) {
     front.gateway.draining.cancelled().await;
     let piped = front.sse.table().get(number).cloned();
-    while piped.as_ref().is_some_and(|piped| piped.calls_under_way() > 0) {
+    while piped.as_ref().is_some_and(|piped| piped.unanswered() > 0) {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use evergate_runtime::RawJson;
-use evergate_runtime::wire::{self, Message};
+use evergate_runtime::wire::Message;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
@@ -23,13 +23,16 @@ use super::sessions::Session;
 use super::{Front, Reply, respond};
 use crate::gateway::client::Introduction;
 use crate::gateway::error_body::{INVALID_PARAMS, OUTCOME_UNKNOWN, Refusal, plain};
-use crate::gateway::event_log::EventLog;
+use crate::gateway::event_log::{EventLog, Tail};
 use crate::gateway::outlet::Outlet;
 use crate::gateway::{Answer, Gateway, RequestContext, handshake};
 
-/// Until then an answer may come as plain JSON. Short enough that no client or proxy has lost patience.
-const STREAM_AFTER: Duration = Duration::from_secs(2);
+/// Until then an answer may come as plain JSON. A stream can be taken up again should the connection break, which is
+/// worth its small price for every call that is not over in a moment.
+const STREAM_AFTER: Duration = Duration::from_millis(250);
 
+/// Messages in one batch: more than any client sends, fewer than a stream keeps.
+const MAX_BATCH: usize = 1024;
 /// The revision that has batches.
 const WITH_BATCHES: &str = "2025-03-26";
 /// Requests without a word on their revision are taken to be of this one.
@@ -65,12 +68,13 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let (parts, body) = request.into_parts();
+    let config = front.gateway.config();
+    // First of all, so that the connection can be used on whatever else is wrong.
+    let body = incoming::whole_body(body, config.gateway.max_body_bytes).await?;
     incoming::accepts(&parts.headers, &["application/json", "text/event-stream"])?;
     incoming::has_json_body(&parts.headers)?;
-    let config = front.gateway.config();
-    let body = incoming::whole_body(body, config.gateway.max_body_bytes).await?;
-    let is_batch = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[');
-    let mut messages = wire::parse(&body).map_err(|_| not_a_message(&body))?;
+    let is_batch = incoming::is_batch(&body);
+    let mut messages = incoming::messages(&body)?;
     if let [Message::Request { id, method, params }] = &messages[..]
         && method == "initialize"
         && !is_batch
@@ -81,39 +85,54 @@ where
     let (session, new_id) = match session_id(&parts.headers)? {
         Some(id) => (front.sessions.find(&front.gateway, id, &caller, server)?, None),
         None if config.gateway.lenient => {
-            let introduction = Introduction::none(version.unwrap_or(ASSUMED));
+            let version = version.unwrap_or(ASSUMED);
+            // No session is made for what will be refused.
+            if is_batch && version != WITH_BATCHES {
+                return Err(Refusal::BatchNotAllowed);
+            }
+            let introduction = Introduction::none(version);
             let made = front.sessions.create(&front.gateway, caller, server, introduction, true)?;
             (made.0, Some(made.1))
         }
         None => return Err(Refusal::NotInitialized),
     };
-    if is_batch {
+    let mut reply = if is_batch {
         if session.client.introduction.version != WITH_BATCHES {
             return Err(Refusal::BatchNotAllowed);
         }
-        return batch(front, &session, messages, parts.headers);
-    }
-    let message = messages.pop().ok_or(Refusal::NotJsonRpc)?;
-    let mut reply = match message {
-        Message::Request { id, method, params } => {
-            if front.gateway.draining.is_cancelled() {
-                return Err(Refusal::Draining);
-            }
-            call(front, &session, id, method, params, parts.headers).await
-        }
-        Message::Notification { method, params } => {
-            front.gateway.notified(&session.client, &method, params.as_ref());
-            body::empty(StatusCode::ACCEPTED)
-        }
-        Message::Response { id, answer } => {
-            Gateway::answered(&session.client, id.as_ref(), answer);
-            body::empty(StatusCode::ACCEPTED)
-        }
+        batch(front, &session, messages, parts.headers)?
+    } else {
+        let message = messages.pop().ok_or(Refusal::NotJsonRpc)?;
+        one(front, &session, message, parts.headers).await?
     };
     if let Some(id) = new_id {
         with_session(&mut reply, &id);
     }
     Ok(reply)
+}
+
+/// One message: a request is answered, anything else only taken.
+async fn one(
+    front: &Arc<Front>,
+    session: &Arc<Session>,
+    message: Message,
+    headers: HeaderMap,
+) -> Result<Reply, Refusal> {
+    match message {
+        Message::Request { .. } if front.gateway.draining.is_cancelled() => {
+            return Err(Refusal::Draining);
+        }
+        Message::Request { id, method, params } => {
+            return Ok(call(front, session, id, method, params, headers).await);
+        }
+        Message::Notification { method, params } => {
+            front.gateway.notified(&session.client, &method, params.as_ref());
+        }
+        Message::Response { id, answer } => {
+            Gateway::answered(&session.client, id.as_ref(), answer);
+        }
+    }
+    Ok(body::empty(StatusCode::ACCEPTED))
 }
 
 async fn initialize(
@@ -148,7 +167,7 @@ async fn call(
     params: Option<RawJson>,
     headers: HeaderMap,
 ) -> Reply {
-    let log = Arc::new(EventLog::default());
+    let log = Arc::new(EventLog::of_call());
     let context =
         RequestContext { stream: Outlet::Log(log.clone()), headers: Some(Arc::new(headers)) };
     let (sender, mut answered) = oneshot::channel();
@@ -185,7 +204,8 @@ async fn call(
     let number = front.sessions.new_stream();
     session.keep(number, &log);
     let stream = StreamId::Call { number, request: id };
-    stream_of(front, session, stream, log.read(0), CancellationToken::new())
+    let opening = first_opening(session);
+    stream_of(front, session, stream, log.read(0), opening, CancellationToken::new())
 }
 
 /// Several at once. Their answers come as a stream, each when it is ready.
@@ -195,19 +215,27 @@ fn batch(
     messages: Vec<Message>,
     headers: HeaderMap,
 ) -> Result<Reply, Refusal> {
-    let log = Arc::new(EventLog::default());
+    if messages.len() > MAX_BATCH {
+        return Err(Refusal::BatchTooLong);
+    }
+    // All of it or nothing.
+    for message in &messages {
+        if let Message::Request { method, .. } = message {
+            if method == "initialize" {
+                return Err(Refusal::NotJsonRpc);
+            }
+            if front.gateway.draining.is_cancelled() {
+                return Err(Refusal::Draining);
+            }
+        }
+    }
+    let log = Arc::new(EventLog::of_call());
     let context =
         RequestContext { stream: Outlet::Log(log.clone()), headers: Some(Arc::new(headers)) };
     let mut first = None;
     let mut calls = Vec::new();
     for message in messages {
         match message {
-            Message::Request { method, .. } if method == "initialize" => {
-                return Err(Refusal::NotJsonRpc);
-            }
-            Message::Request { .. } if front.gateway.draining.is_cancelled() => {
-                return Err(Refusal::Draining);
-            }
             Message::Request { id, method, params } => {
                 first.get_or_insert(id.clone());
                 calls.push((id, method, params));
@@ -236,7 +264,8 @@ fn batch(
     let number = front.sessions.new_stream();
     session.keep(number, &log);
     let stream = StreamId::Call { number, request };
-    Ok(stream_of(front, session, stream, log.read(0), CancellationToken::new()))
+    let opening = first_opening(session);
+    Ok(stream_of(front, session, stream, log.read(0), opening, CancellationToken::new()))
 }
 
 /// The listening stream, or any stream from where the client stopped reading.
@@ -262,6 +291,8 @@ fn get(
     };
     let Outlet::Log(outbox) = &session.client.outbox else { return Err(Refusal::WrongMethod) };
     let run = front.sessions.run;
+    // A client that comes back has an id to come back with again.
+    let opening = if from.is_some() { Opening::Plain } else { first_opening(&session) };
     let (stream, tail) = match from {
         Some(EventId { stream: StreamId::Call { number, request }, next }) => {
             let Some(log) = session.stream(number) else {
@@ -279,7 +310,7 @@ fn get(
         StreamId::Listening { .. } => front.gateway.draining.clone(),
         StreamId::Call { .. } => CancellationToken::new(),
     };
-    Ok(stream_of(front, &session, stream, tail, stop))
+    Ok(stream_of(front, &session, stream, tail, opening, stop))
 }
 
 fn delete(
@@ -294,19 +325,25 @@ fn delete(
     Ok(body::empty(StatusCode::OK))
 }
 
+/// Clients of earlier revisions do not expect an event without a message.
+fn first_opening(session: &Session) -> Opening {
+    match session.client.introduction.version.as_str() {
+        "2025-11-25" => Opening::Primed,
+        _ => Opening::Plain,
+    }
+}
+
 fn stream_of(
     front: &Front,
     session: &Arc<Session>,
     stream: StreamId,
-    tail: crate::gateway::event_log::Tail,
+    tail: Tail,
+    opening: Opening,
     stop: CancellationToken,
 ) -> Reply {
-    // Clients of earlier revisions do not expect an event without a message.
-    let opening = match session.client.introduction.version.as_str() {
-        "2025-11-25" => Opening::Primed,
-        _ => Opening::Plain,
-    };
-    let keep_alive = front.gateway.config().gateway.keep_alive;
+    let settings = front.gateway.config();
+    // Each sign of life is one of the session's too: whoever listens does not expire.
+    let keep_alive = settings.gateway.keep_alive.min(settings.gateway.session_idle / 2);
     body::events(event_stream::of(session.client.clone(), stream, tail, opening, keep_alive, stop))
 }
 
@@ -343,12 +380,4 @@ fn with_session(reply: &mut Reply, id: &str) {
 fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     let Some(value) = headers.get(SESSION_ID) else { return Ok(None) };
     value.to_str().map(Some).map_err(|_| Refusal::UnknownSession)
-}
-
-/// Whether it is not even JSON, which has a code of its own.
-pub(super) fn not_a_message(body: &Bytes) -> Refusal {
-    match serde_json::from_slice::<serde::de::IgnoredAny>(body) {
-        Ok(_) => Refusal::NotJsonRpc,
-        Err(_) => Refusal::NotJson,
-    }
 }

@@ -1,7 +1,10 @@
 //! A client at the other end of one ordered stream, for everything in both directions: standard input and output, or
 //! HTTP+SSE. The session is as long as the stream.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::future::{Future as _, poll_fn};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
 use bytes::Bytes;
 use evergate_runtime::RawJson;
@@ -28,8 +31,20 @@ pub(super) struct Piped {
     pipe: mpsc::Sender<Bytes>,
     /// What to assume of a client that never introduced itself; `None` if it must.
     assumed: Option<&'static str>,
-    client: Mutex<Option<Arc<Client>>>,
+    state: Mutex<State>,
+    /// Requests that are not answered yet.
+    unanswered: AtomicUsize,
 }
+
+#[derive(Debug, Default)]
+struct State {
+    client: Option<Arc<Client>>,
+    /// The stream is over: messages that were on their way find nobody.
+    over: bool,
+}
+
+/// Counts a request for as long as it lives.
+struct Unanswered(Arc<Piped>);
 
 // === impl Piped ===
 
@@ -41,7 +56,15 @@ impl Piped {
         pipe: mpsc::Sender<Bytes>,
         assumed: Option<&'static str>,
     ) -> Self {
-        Self { gateway, caller, scope, pipe, assumed, client: Mutex::default() }
+        Self {
+            gateway,
+            caller,
+            scope,
+            pipe,
+            assumed,
+            state: Mutex::default(),
+            unanswered: AtomicUsize::new(0),
+        }
     }
 
     pub(super) fn caller(&self) -> &Caller {
@@ -75,13 +98,18 @@ impl Piped {
         self.send(respond::unattributed(code, message)).await;
     }
 
-    pub(super) fn calls_under_way(&self) -> usize {
-        self.client().map_or(0, |client| client.calls_under_way())
+    /// How many requests are not answered yet.
+    pub(super) fn unanswered(&self) -> usize {
+        self.unanswered.load(Ordering::Acquire)
     }
 
     /// The stream is over, and the session with it.
     pub(super) fn end(&self) {
-        let client = self.client.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let client = {
+            let mut state = self.state();
+            state.over = true;
+            state.client.take()
+        };
         if let Some(client) = client {
             self.gateway.detach(&client);
         }
@@ -93,13 +121,33 @@ impl Piped {
             let answer = Answer::Error(plain(INVALID_PARAMS, message));
             return self.send(respond::line(&id, &answer)).await;
         };
-        let client = self.introduce(introduction);
-        let myself = self.clone();
+        let (outbox, mut news) = mpsc::channel(WAITING);
+        let Some(client) = self.introduce(introduction, Outlet::Pipe(outbox)) else { return };
+        let (myself, unanswered) = (self.clone(), Unanswered::new(self));
         // It may wait for a server that is still starting.
         self.gateway.tasks.spawn(async move {
             let answer = Answer::Result(myself.gateway.welcome(&client).await);
+            // Whatever has become of the lists by now is no news to a client that has not seen them.
+            client.announce(myself.gateway.view(&client).digests());
+            let early =
+                std::iter::from_fn(|| news.try_recv().ok()).filter(|news| !is_of_lists(news));
+            let early: Vec<Bytes> = early.collect();
             myself.send(respond::line(&id, &answer)).await;
+            drop(unanswered);
+            let ended = client.ended.clone();
+            drop(client);
+            ended.run_until_cancelled(myself.pass_on(early, news)).await;
         });
+    }
+
+    /// What the gateway has to say unasked. A client is not to hear of it before its `initialize` is answered.
+    async fn pass_on(&self, early: Vec<Bytes>, mut news: mpsc::Receiver<Bytes>) {
+        for message in early {
+            self.send(message).await;
+        }
+        while let Some(message) = news.recv().await {
+            self.send(message).await;
+        }
     }
 
     async fn request(
@@ -114,9 +162,7 @@ impl Piped {
                 Answer::Error(plain(Refusal::Draining.code(), Refusal::Draining.message()));
             return self.send(respond::line(&id, &answer)).await;
         }
-        let known = self.client();
-        let assumed = || Some(self.introduce(Introduction::none(self.assumed?)));
-        let Some(client) = known.or_else(assumed) else {
+        let Some(client) = self.client_or_assumed() else {
             let answer = if method == "ping" {
                 Answer::Result(RawJson::empty_object())
             } else {
@@ -124,43 +170,97 @@ impl Piped {
             };
             return self.send(respond::line(&id, &answer)).await;
         };
-        let (myself, headers) = (self.clone(), headers.map(Arc::new));
-        self.gateway.tasks.spawn(async move {
+        let (myself, unanswered) = (self.clone(), Unanswered::new(self));
+        let headers = headers.map(Arc::new);
+        let mut answering = Box::pin(async move {
             let context = RequestContext { stream: Outlet::Pipe(myself.pipe.clone()), headers };
             let answer = myself.gateway.request(&client, &id, &method, params, &context).await;
             // A client that took a request back wants to hear no more of it.
             if !matches!(answer, Answer::Cancelled) {
                 myself.send(respond::line(&id, &answer)).await;
             }
+            drop(unanswered);
         });
+        // Begun before the next message is looked at: that may be the cancellation of this one.
+        let begun = poll_fn(|context| Poll::Ready(answering.as_mut().poll(context))).await;
+        if begun.is_pending() {
+            self.gateway.tasks.spawn(answering);
+        }
     }
 
-    /// A client that introduces itself again starts anew.
-    fn introduce(&self, introduction: Introduction) -> Arc<Client> {
+    /// A client that introduces itself again starts anew. `None` if the stream is over.
+    fn introduce(&self, introduction: Introduction, outbox: Outlet) -> Option<Arc<Client>> {
+        let (before, client) = {
+            let mut state = self.state();
+            let client = self.attach(&state, introduction, outbox)?;
+            (state.client.replace(client.clone()), client)
+        };
+        if let Some(before) = before {
+            self.gateway.detach(&before);
+        }
+        Some(client)
+    }
+
+    /// The client; one that never introduced itself is assumed where that is allowed.
+    fn client_or_assumed(&self) -> Option<Arc<Client>> {
+        let mut state = self.state();
+        if state.client.is_none() {
+            let outbox = Outlet::Pipe(self.pipe.clone());
+            state.client = self.attach(&state, Introduction::none(self.assumed?), outbox);
+        }
+        state.client.clone()
+    }
+
+    fn attach(
+        &self,
+        state: &State,
+        introduction: Introduction,
+        outbox: Outlet,
+    ) -> Option<Arc<Client>> {
+        if state.over {
+            return None;
+        }
         let client = Arc::new(Client::new(
             SessionFacts::new_uid(),
             self.caller.clone(),
             self.scope.clone(),
             introduction,
-            Outlet::Pipe(self.pipe.clone()),
+            outbox,
         ));
         self.gateway.attach(&client, false);
-        let before = {
-            let mut current = self.client.lock().unwrap_or_else(PoisonError::into_inner);
-            current.replace(client.clone())
-        };
-        if let Some(before) = before {
-            self.gateway.detach(&before);
-        }
-        client
+        Some(client)
     }
 
     fn client(&self) -> Option<Arc<Client>> {
-        self.client.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.state().client.clone()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn send(&self, message: Bytes) {
         // A client that is gone does not mind.
         let _ = self.pipe.send(message).await;
+    }
+}
+
+/// Whether a message of the gateway's own says that a list has changed.
+fn is_of_lists(message: &[u8]) -> bool {
+    message.ends_with(b"/list_changed\"}")
+}
+
+// === impl Unanswered ===
+
+impl Unanswered {
+    fn new(piped: &Arc<Piped>) -> Self {
+        piped.unanswered.fetch_add(1, Ordering::AcqRel);
+        Self(piped.clone())
+    }
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        self.0.unanswered.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -24,7 +24,7 @@ const LONGEST: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 const UNPROVEN: Duration = Duration::from_secs(60);
 /// Ended sessions that are remembered.
 const MAX_ENDED: usize = 100_000;
-/// Answers kept for a client whose connection broke, and for how long.
+/// Answers kept for a client whose connection broke, and for how long. What is under way is kept in any case.
 const MAX_STREAMS: usize = 64;
 const KEEP_STREAM: Duration = Duration::from_secs(60);
 const KEEP_BYTES: usize = 1024 * 1024;
@@ -60,7 +60,8 @@ pub(crate) struct Session {
 struct CallStream {
     number: u64,
     log: Arc<EventLog>,
-    opened: Instant,
+    /// When it was first seen to be over: a long call's answer is kept as long as a short one's.
+    over_since: Option<Instant>,
 }
 
 // === impl Sessions ===
@@ -123,44 +124,42 @@ impl Sessions {
         if !theirs || too_old {
             return Err(Refusal::UnknownSession);
         }
-        let saved = {
+        let settings = gateway.config();
+        let settings = &settings.gateway;
+        // Found or made in one step: requests of the same client come at the same time.
+        let (session, saved) = {
             let mut state = self.state();
             if let Some(session) = state.live.get(&facts.uid) {
                 session.client.touch();
                 session.unproven.store(false, Ordering::Relaxed);
                 return Ok(session.clone());
             }
-            if state.ended.contains_key(&uid_hex(&facts.uid)) {
+            let uid = uid_hex(&facts.uid);
+            let expired = state.saved.get(&uid).is_some_and(|saved| {
+                saved.last_seen.saturating_add(settings.session_idle.as_secs()) < unix_now()
+            });
+            if expired || state.ended.contains_key(&uid) {
                 return Err(Refusal::UnknownSession);
             }
-            state.saved.remove(&uid_hex(&facts.uid))
-        };
-        let idle = gateway.config().gateway.session_idle.as_secs();
-        if saved.as_ref().is_some_and(|saved| saved.last_seen.saturating_add(idle) < unix_now()) {
-            self.remember_end(&facts.uid);
-            return Err(Refusal::UnknownSession);
-        }
-        let introduction = Introduction {
-            version: facts.version,
-            capabilities: facts.capabilities,
-            client_info: facts.client_info,
-        };
-        let session =
-            Session::new(facts.uid, caller.clone(), scope_of(server), introduction, false);
-        match self.install(gateway, &session) {
-            Ok(()) => {
-                gateway.attach(&session.client, true);
-                if let Some(saved) = saved {
-                    gateway.take_up(&session.client, saved.level.as_deref(), saved.subscriptions);
-                }
-                tracing::info!("a session from before was taken up");
-                Ok(session)
+            if state.live.len() >= settings.max_sessions {
+                return Err(Refusal::TooManySessions);
             }
-            Err(refusal) => {
-                // Somebody else may have taken it up a moment ago.
-                self.state().live.get(&facts.uid).cloned().ok_or(refusal)
-            }
+            let introduction = Introduction {
+                version: facts.version,
+                capabilities: facts.capabilities,
+                client_info: facts.client_info,
+            };
+            let session =
+                Session::new(facts.uid, caller.clone(), scope_of(server), introduction, false);
+            state.live.insert(facts.uid, session.clone());
+            (session, state.saved.remove(&uid))
+        };
+        gateway.attach(&session.client, true);
+        if let Some(saved) = saved {
+            gateway.take_up(&session.client, saved.level.as_deref(), saved.subscriptions);
         }
+        tracing::info!("a session from before was taken up");
+        Ok(session)
     }
 
     /// The client gave its session back.
@@ -186,7 +185,8 @@ impl Sessions {
             session.prune();
             let Some(since) = session.client.idle_since() else { continue };
             let unproven = session.unproven.load(Ordering::Relaxed);
-            let limit = if unproven { UNPROVEN } else { settings.session_idle };
+            let idle = settings.session_idle;
+            let limit = if unproven { UNPROVEN.min(idle) } else { idle };
             if since.elapsed() >= limit {
                 self.end(gateway, &session);
             }
@@ -250,7 +250,7 @@ impl Session {
         introduction: Introduction,
         unproven: bool,
     ) -> Arc<Self> {
-        let outbox = Outlet::Log(Arc::new(EventLog::default()));
+        let outbox = Outlet::Log(Arc::new(EventLog::of_news()));
         Arc::new(Self {
             client: Arc::new(Client::new(uid, caller, scope, introduction, outbox)),
             streams: Mutex::default(),
@@ -261,11 +261,7 @@ impl Session {
     /// Keeps the stream of a call for a client that comes back for it.
     pub(super) fn keep(&self, number: u64, log: &Arc<EventLog>) {
         self.prune();
-        let mut streams = self.streams();
-        if streams.len() >= MAX_STREAMS {
-            streams.pop_front();
-        }
-        streams.push_back(CallStream { number, log: log.clone(), opened: Instant::now() });
+        self.streams().push_back(CallStream { number, log: log.clone(), over_since: None });
     }
 
     pub(super) fn stream(&self, number: u64) -> Option<Arc<EventLog>> {
@@ -273,18 +269,20 @@ impl Session {
         streams.iter().find(|stream| stream.number == number).map(|stream| stream.log.clone())
     }
 
-    /// Drops streams that have ended, the large ones soon and the others after a while.
+    /// Drops streams that are over, the large ones soon and the others after a while.
     fn prune(&self) {
-        let mut kept = 0;
+        let (mut kept, mut bytes) = (0, 0);
         let mut streams = self.streams();
         // The newest first: they are the likeliest to be asked for.
         let mut all: Vec<CallStream> = streams.drain(..).rev().collect();
-        all.retain(|stream| {
+        all.retain_mut(|stream| {
             if !stream.log.is_closed() {
                 return true;
             }
-            kept += stream.log.bytes();
-            kept <= KEEP_BYTES && stream.opened.elapsed() < KEEP_STREAM
+            let over_since = *stream.over_since.get_or_insert_with(Instant::now);
+            kept += 1;
+            bytes += stream.log.bytes();
+            kept <= MAX_STREAMS && bytes <= KEEP_BYTES && over_since.elapsed() < KEEP_STREAM
         });
         streams.extend(all.into_iter().rev());
     }

@@ -8,16 +8,18 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use super::incoming;
 use super::keys::Caller;
 use super::piped::{Piped, WAITING};
 use crate::gateway::Gateway;
 use crate::gateway::client::Scope;
-use crate::gateway::error_body::{INVALID_REQUEST, PARSE_ERROR};
+use crate::gateway::error_body::INVALID_REQUEST;
 
 /// How much is read at once.
 const STEP: usize = 64 * 1024;
 /// How long answers may take to get written once nothing more is read.
 const LAST_WORDS: Duration = Duration::from_secs(5);
+const NOT_A_MESSAGE: &str = "a line must be one JSON-RPC request, notification or response";
 
 /// Serves one client until its input ends or `stop`. Calls under way finish first, within `drain`.
 pub(crate) async fn serve(
@@ -63,12 +65,13 @@ pub(crate) async fn serve(
             Err(error) => break Err(error),
         }
     };
+    // What came before the end, if only the line break is missing.
+    if let Some(line) = lines.rest() {
+        take(&piped, line).await;
+    }
     // The client has asked all it wanted to; it may still read the answers.
     let until = tokio::time::Instant::now() + drain;
-    while piped.calls_under_way() > 0
-        && tokio::time::Instant::now() < until
-        && !writer.is_finished()
-    {
+    while piped.unanswered() > 0 && tokio::time::Instant::now() < until && !writer.is_finished() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     piped.end();
@@ -89,12 +92,12 @@ async fn take(piped: &Arc<Piped>, line: Line) {
                 .await;
         }
     };
-    match wire::parse(&text) {
+    match incoming::messages(&text) {
         Ok(messages) => {
             for message in messages {
                 piped.take(message, None).await;
             }
         }
-        Err(error) => piped.refuse(PARSE_ERROR, &error.to_string()).await,
+        Err(refusal) => piped.refuse(refusal.code(), NOT_A_MESSAGE).await,
     }
 }

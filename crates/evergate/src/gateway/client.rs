@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::event_log::EventLog;
 use super::isolation::PrivateServers;
 use super::log_level::Level;
 use super::merged::Digests;
@@ -127,7 +128,7 @@ impl Client {
 
     /// Nobody: sees what anonymous clients see, and is never attached.
     pub(super) fn observer() -> Self {
-        let nowhere = Outlet::Log(Arc::default());
+        let nowhere = Outlet::Log(Arc::new(EventLog::of_news()));
         let introduction = Introduction::none("");
         Self::new([0; 16], Caller::anonymous(), Scope::All, introduction, nowhere)
     }

@@ -10,6 +10,8 @@ use super::client::{Client, Scope};
 use super::error_body::{self, plain};
 use super::forward::{Forward, forward};
 use super::log_level::Level;
+use super::merged::Owner;
+use super::names;
 use super::outlet::Outlet;
 use super::params;
 use super::view::View;
@@ -123,23 +125,18 @@ impl Gateway {
                     return invalid("no cursor was given out: lists come in one piece");
                 }
                 self.first_lists(client).await;
-                Answer::Result(list(&self.view(client), method))
+                let view = self.view(client);
+                Answer::Result(list(&view, method))
             }
             "tools/call" => {
                 let Some(name) = fields.name.and_then(params::text) else {
                     return invalid("tools/call needs a name");
                 };
-                let owner = || {
-                    let listed = self.view(client).merged.tool(&name).cloned();
-                    listed.or_else(|| self.unlisted_owner(client, &name))
-                };
-                let mut found = owner();
-                if found.is_none() {
-                    self.first_lists(client).await;
-                    found = owner();
-                }
-                let Some(owner) = found else {
-                    return invalid(&format!("Unknown tool: {name}"));
+                let Some(owner) = self.tool_owner(client, &name).await else {
+                    return match self.why_off(client, &name) {
+                        Some(why) => Answer::Error(plain(error_body::NOT_SENT, why)),
+                        None => invalid(&format!("Unknown tool: {name}")),
+                    };
                 };
                 forwarded.rename(fields.name, &owner.own);
                 forwarded.tool = Some(owner.own);
@@ -151,7 +148,8 @@ impl Gateway {
                 };
                 self.first_lists(client).await;
                 let view = self.view(client);
-                let Some(owner) = view.merged.prompt(&name) else {
+                let listed = view.merged.prompt(&name).cloned();
+                let Some(owner) = listed.or_else(|| self.unlisted_owner(client, &name)) else {
                     return invalid(&format!("Unknown prompt: {name}"));
                 };
                 forwarded.rename(fields.name, &owner.own);
@@ -170,7 +168,8 @@ impl Gateway {
                 self.first_lists(client).await;
                 let view = self.view(client);
                 if let Some(name) = reference.name.and_then(params::text) {
-                    let Some(owner) = view.merged.prompt(&name) else {
+                    let listed = view.merged.prompt(&name).cloned();
+                    let Some(owner) = listed.or_else(|| self.unlisted_owner(client, &name)) else {
                         return invalid(&format!("Unknown prompt: {name}"));
                     };
                     forwarded.rename(reference.name, &owner.own);
@@ -178,8 +177,8 @@ impl Gateway {
                 }
                 let uri = reference.uri.and_then(params::text).unwrap_or_default();
                 let owner = view.merged.template(&uri).or_else(|| view.merged.resource(&uri));
-                match owner {
-                    Some(server) => forward(self, client, server, forwarded, context).await,
+                match owner.cloned().or_else(|| self.only_server(client)) {
+                    Some(server) => forward(self, client, &server, forwarded, context).await,
                     None => invalid(&format!("Unknown resource template: {uri}")),
                 }
             }
@@ -203,6 +202,20 @@ impl Gateway {
                 )),
             },
         }
+    }
+
+    /// Whose tool this is, as far as can be known once every server had its time.
+    async fn tool_owner(&self, client: &Client, name: &str) -> Option<Owner> {
+        let listed = || self.view(client).merged.tool(name).cloned();
+        let unlisted = || self.unlisted_tool(client, name);
+        // A name that tells whose it is need not wait for the lists of others.
+        let plain_name = !names::may_be_cut(name);
+        let found = listed().or_else(|| plain_name.then(unlisted).flatten());
+        if found.is_some() {
+            return found;
+        }
+        self.first_lists(client).await;
+        listed().or_else(unlisted)
     }
 
     async fn resource(

@@ -29,6 +29,7 @@ pub(crate) enum Refusal {
     NotJson,
     NotJsonRpc,
     BatchNotAllowed,
+    BatchTooLong,
     NotInitialized,
     UnknownSession,
     UnknownServer,
@@ -54,6 +55,7 @@ impl Refusal {
             Self::NotJson
             | Self::NotJsonRpc
             | Self::BatchNotAllowed
+            | Self::BatchTooLong
             | Self::NotInitialized
             | Self::UnsupportedVersion
             | Self::BadEventId => StatusCode::BAD_REQUEST,
@@ -82,6 +84,7 @@ impl Refusal {
             Self::NotJson => "the body is not valid JSON",
             Self::NotJsonRpc => "the body is not a JSON-RPC request, notification or response",
             Self::BatchNotAllowed => "batches exist only in revision 2025-03-26",
+            Self::BatchTooLong => "a batch may have at most 1024 messages",
             Self::NotInitialized => {
                 "no Mcp-Session-Id header: send an initialize request first, then the id it returns"
             }

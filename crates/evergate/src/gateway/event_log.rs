@@ -10,16 +10,25 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tokio::sync::Notify;
 
-/// Messages kept for a client that comes back.
-const MAX_MESSAGES: usize = 256;
-/// And their size; the newest is kept whatever its size.
-const MAX_BYTES: usize = 1024 * 1024;
+/// How many messages are kept, and how many bytes; the newest is kept whatever its size.
+#[derive(Debug, Clone, Copy)]
+struct Limit {
+    messages: usize,
+    bytes: usize,
+}
+
+/// For a client that comes back, and for what nobody listens to.
+const READ: Limit = Limit { messages: 256, bytes: 256 * 1024 };
+/// Of a call, what its client has not read yet: its answer and what the server asks must not be lost because something
+/// else was said too often.
+const UNREAD: Limit = Limit { messages: 8192, bytes: 16 * 1024 * 1024 };
 
 /// Written by many, read by one.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct EventLog {
     state: Mutex<State>,
     changed: Notify,
+    unread: Limit,
 }
 
 #[derive(Debug, Default)]
@@ -46,6 +55,20 @@ pub(crate) struct Tail {
 // === impl EventLog ===
 
 impl EventLog {
+    /// Of one call.
+    pub(crate) fn of_call() -> Self {
+        Self::new(UNREAD)
+    }
+
+    /// Of what is said unasked; nobody may be listening.
+    pub(crate) fn of_news() -> Self {
+        Self::new(READ)
+    }
+
+    fn new(unread: Limit) -> Self {
+        Self { state: Mutex::default(), changed: Notify::new(), unread }
+    }
+
     pub(crate) fn push(&self, message: Bytes) {
         {
             let mut state = self.state();
@@ -54,9 +77,13 @@ impl EventLog {
             }
             state.bytes += message.len();
             state.messages.push_back(message);
-            while state.messages.len() > 1
-                && (state.messages.len() > MAX_MESSAGES || state.bytes > MAX_BYTES)
-            {
+            loop {
+                let was_read = state.first < state.delivered;
+                let limit = if was_read { READ } else { self.unread };
+                let over = state.messages.len() > limit.messages || state.bytes > limit.bytes;
+                if !over || state.messages.len() == 1 {
+                    break;
+                }
                 let dropped = state.messages.pop_front();
                 state.bytes -= dropped.map_or(0, |dropped| dropped.len());
                 state.first += 1;
@@ -169,7 +196,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_reader_gets_what_was_written_before_and_after_and_then_the_end() {
-        let log = Arc::new(EventLog::default());
+        let log = Arc::new(EventLog::of_news());
         log.push(text("a"));
         let mut tail = log.read(0);
         assert_eq!(tail.next().await, Some((0, text("a"))));
@@ -186,7 +213,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_new_reader_takes_over() {
-        let log = Arc::new(EventLog::default());
+        let log = Arc::new(EventLog::of_news());
         let mut old = log.read(0);
         let mut new = log.read(0);
         log.push(text("a"));
@@ -196,7 +223,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_read_is_not_read_again_unless_asked_for() {
-        let log = Arc::new(EventLog::default());
+        let log = Arc::new(EventLog::of_news());
         log.push(text("a"));
         log.push(text("b"));
         assert_eq!(log.read_new().next().await, Some((0, text("a"))));
@@ -206,12 +233,27 @@ mod tests {
 
     #[tokio::test]
     async fn old_messages_make_way_and_numbers_go_on() {
-        let log = Arc::new(EventLog::default());
-        for _ in 0..MAX_MESSAGES + 10 {
+        let log = Arc::new(EventLog::of_news());
+        for _ in 0..READ.messages + 10 {
             log.push(text("x"));
         }
         assert_eq!(log.read(0).next().await.unwrap().0, 10);
-        log.push(Bytes::from(vec![b'y'; 2 * MAX_BYTES]));
-        assert_eq!(log.read(0).next().await.unwrap().0, MAX_MESSAGES as u64 + 10);
+        log.push(Bytes::from(vec![b'y'; 2 * READ.bytes]));
+        assert_eq!(log.read(0).next().await.unwrap().0, READ.messages as u64 + 10);
+    }
+
+    #[tokio::test]
+    async fn of_a_call_nothing_unread_is_dropped_and_what_was_read_makes_way() {
+        let log = Arc::new(EventLog::of_call());
+        let many = READ.messages as u64 * 3;
+        for _ in 0..many {
+            log.push(text("x"));
+        }
+        let mut tail = log.read(0);
+        for number in 0..many {
+            assert_eq!(tail.next().await.unwrap().0, number);
+        }
+        log.push(text("last"));
+        assert_eq!(log.read(0).next().await.unwrap().0, many + 1 - READ.messages as u64);
     }
 }

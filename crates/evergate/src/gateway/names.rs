@@ -52,6 +52,11 @@ pub(crate) fn own_name<'a>(naming: &Naming, server: &str, public: &'a str) -> Op
     public.strip_prefix(&prefix).filter(|own| !own.is_empty())
 }
 
+/// Whether a public name may stand for a longer one.
+pub(crate) fn may_be_cut(public: &str) -> bool {
+    public.chars().nth(MAX_CHARS - 1).is_some()
+}
+
 /// What every client accepts in a name.
 fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')

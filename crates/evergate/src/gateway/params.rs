@@ -5,8 +5,7 @@ use evergate_runtime::{RawJson, wire};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Borrowed from the params of a request. What they hold is looked at only where the method gives it a meaning: in a
-/// method not known here, or in one to come, it may be anything.
+/// Borrowed from the params of a request. Of methods nobody knows these may be anything, so nothing is said of types.
 #[derive(Debug, Deserialize, Default)]
 pub(super) struct Addressed<'a> {
     /// Of a tool or a prompt.
@@ -15,17 +14,18 @@ pub(super) struct Addressed<'a> {
     /// Of a resource.
     #[serde(borrow, default)]
     pub(super) uri: Option<&'a RawValue>,
+    /// What is to be completed.
+    #[serde(borrow, default, rename = "ref")]
+    reference: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) level: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) cursor: Option<&'a RawValue>,
-    /// What is to be completed.
-    #[serde(borrow, default, rename = "ref")]
-    reference: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "_meta")]
     meta: Option<&'a RawValue>,
 }
 
+/// A prompt or a resource template.
 #[derive(Debug, Deserialize)]
 pub(super) struct Reference<'a> {
     #[serde(borrow, default)]
@@ -88,16 +88,14 @@ pub(super) fn cancelled_id(params: Option<&RawJson>) -> Option<RawJson> {
 // === impl Addressed ===
 
 impl<'a> Addressed<'a> {
-    /// What is to be completed.
-    pub(super) fn reference(&self) -> Option<Reference<'a>> {
-        serde_json::from_str(self.reference?.get()).ok()
-    }
-
     /// The token under which the client wants to hear of progress.
     pub(super) fn progress_token(&self) -> Option<RawJson> {
         let meta: Meta<'_> = serde_json::from_str(self.meta?.get()).ok()?;
-        let token = meta.progress_token?;
-        RawJson::from_text(token.get().to_owned()).ok()
+        RawJson::from_text(meta.progress_token?.get().to_owned()).ok()
+    }
+
+    pub(super) fn reference(&self) -> Option<Reference<'a>> {
+        serde_json::from_str(self.reference?.get()).ok()
     }
 }
 
@@ -135,6 +133,10 @@ mod tests {
         let params = RawJson::from_text(r#"{"_meta":{"progressToken":0,"other":1}}"#).unwrap();
         assert_eq!(read(Some(&params)).unwrap().progress_token().unwrap().as_str(), "0");
         assert!(read(None).unwrap().progress_token().is_none());
+        let odd =
+            RawJson::from_text(r#"{"_meta":1,"uri":[],"name":{},"ref":0,"level":0}"#).unwrap();
+        let odd = read(Some(&odd)).unwrap();
+        assert!(odd.progress_token().is_none() && odd.reference().is_none());
         assert!(read(Some(&RawJson::from_text("[1]").unwrap())).is_none());
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use evergate_runtime::RawJson;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Answer;
 use super::client::Client;
@@ -66,10 +66,25 @@ fn store(folder: &Path, result: &RawJson) -> io::Result<RawJson> {
         "agentInstructions": "The result was too large to be sent. It is stored, whole, as JSON in the file at payloadPath.",
         "payloadPath": path.display().to_string(),
         "payloadPreview": preview,
+        "payloadSchema": result.parse().map(|value| outline(&value)).unwrap_or_default(),
         "originalSize": text.len(),
     });
     let content = json!([{ "type": "text", "text": note.to_string() }]);
     Ok(RawJson::from(json!({ "content": content, "structuredContent": note, "isError": is_error })))
+}
+
+/// The same with types in place of values, and of each list only its first item: what there is to look for.
+fn outline(value: &Value) -> Value {
+    match value {
+        Value::Null => json!("null"),
+        Value::Bool(_) => json!("boolean"),
+        Value::Number(_) => json!("number"),
+        Value::String(_) => json!("string"),
+        Value::Array(items) => items.iter().take(1).map(outline).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| (name.clone(), outline(value))).collect()
+        }
+    }
 }
 
 /// `…/{client}/{number}/payload.json`: one folder for each result.
@@ -100,6 +115,9 @@ mod tests {
         assert_eq!(answer["isError"], true);
         let note = &answer["structuredContent"];
         assert_eq!(note["originalSize"], text.len());
+        let schema =
+            json!({ "content": [{ "type": "string", "text": "string" }], "isError": "boolean" });
+        assert_eq!(note["payloadSchema"], schema);
         let preview = note["payloadPreview"].as_str().unwrap();
         assert!(text.starts_with(preview) && preview.len() >= PREVIEW - 1);
         let path = note["payloadPath"].as_str().unwrap();

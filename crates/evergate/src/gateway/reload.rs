@@ -26,12 +26,6 @@ impl Gateway {
         let before = self.config();
         let listed = self.hub.catalog();
         let mut changes = Changes::default();
-        for (name, _) in shared(&before) {
-            let kept = shared(&config).any(|(other, _)| other == name);
-            if !kept && self.hub.remove(name).is_ok() {
-                changes.removed.push(name.to_owned());
-            }
-        }
         for (name, server) in shared(&config) {
             let known = before
                 .servers
@@ -66,20 +60,28 @@ impl Gateway {
                 added.insert(name.to_owned(), Instant::now());
             }
         }
+        // What the new configuration needs comes first and what it no longer needs goes last, so that no list blinks.
+        self.start_private(&config, &before, &listed);
         *self.config.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(config);
         self.revision.fetch_add(1, Ordering::AcqRel);
-        self.reload_private(&before, &listed);
+        let config = self.config();
+        // For clients that came meanwhile.
+        self.start_private(&config, &before, &listed);
+        for (name, _) in shared(&before) {
+            let kept = shared(&config).any(|(other, _)| other == name);
+            if !kept && self.hub.remove(name).is_ok() {
+                changes.removed.push(name.to_owned());
+            }
+        }
+        self.close_idle_servers();
         self.reloaded.notify_one();
         Ok(changes)
     }
 
-    /// What clients have for themselves: what is no longer wanted is closed, what is new or changed is started, since
-    /// nobody can call what was never listed.
-    fn reload_private(self: &Arc<Self>, before: &Config, listed: &Catalog) {
-        let config = self.config();
+    /// Starts what clients have for themselves and is new or changed, since nobody can call what was never listed.
+    fn start_private(self: &Arc<Self>, config: &Config, before: &Config, listed: &Catalog) {
         for client in self.clients.all() {
-            client.private.close_idle(self, &client, config.gateway.per_client_idle);
-            for (name, server) in own_servers(&config, &client) {
+            for (name, server) in own_servers(config, &client) {
                 let same = before
                     .servers
                     .get(name)

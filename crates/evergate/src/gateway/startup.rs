@@ -1,5 +1,6 @@
 //! The first moments: a client that lists before a server had the time to start would miss its tools, and many clients
-//! list only once. So the first lists wait, for a short while, and only for servers whose fate is open.
+//! list only once. So the first lists wait, for a short while after a server was added, and only for servers whose fate is
+//! open.
 
 use std::sync::Arc;
 
@@ -15,7 +16,8 @@ use crate::config::Isolation;
 // === impl Gateway ===
 
 impl Gateway {
-    /// Waits until every server the client sees was listed, failed for the first time, or had its time.
+    /// Waits until every server the client sees was listed, given up, or had its time. A server that is started together
+    /// with the gateway is often a moment later.
     pub(super) async fn first_lists(&self, client: &Client) {
         let config = self.config();
         for (name, server) in &config.servers {
@@ -72,5 +74,6 @@ fn is_settled(hub: &Hub, name: &str) -> bool {
         return true;
     }
     let Ok(server) = hub.server(name) else { return true };
-    !matches!(server.status().state, StateKind::Connecting | StateKind::Connected)
+    let coming = [StateKind::Connecting, StateKind::Reconnecting, StateKind::Connected];
+    !coming.contains(&server.status().state)
 }

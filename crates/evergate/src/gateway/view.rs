@@ -64,23 +64,51 @@ impl Gateway {
         self.build(client, &self.baseline)
     }
 
-    /// Whose a tool may be that nobody has listed yet: the server its prefix names, if that has not been listed.
+    /// Whose a tool may be that nobody lists: see [`Self::unlisted_owner`].
+    pub(super) fn unlisted_tool(&self, client: &Client, public: &str) -> Option<Owner> {
+        let owner = self.unlisted_owner(client, public)?;
+        let config = self.config();
+        let server = config.servers.get(&*owner.server)?;
+        let allowed = server.tools.allows(&owner.own) && client.caller().may_use_tool(public);
+        allowed.then_some(owner)
+    }
+
+    /// Whose a name may be that nobody lists: the server its prefix names, else the only one it could be. What that
+    /// server says of it is better than anything we could.
     pub(super) fn unlisted_owner(&self, client: &Client, public: &str) -> Option<Owner> {
         let config = self.config();
         let catalog = self.hub.catalog();
         let naming = naming(&config, &client.scope);
-        let caller = client.caller();
-        let unlisted = config.servers.iter().filter(|(name, server)| {
+        let visible: Vec<_> = config
+            .servers
+            .iter()
+            .filter(|(name, server)| {
+                server.unusable.is_none() && !server.disabled && client.may_use(name)
+            })
+            .collect();
+        let alone = visible.len() == 1;
+        let mut owners = visible.into_iter().filter_map(|(name, server)| {
             let listed = offered_to(client, &catalog, name, server).is_some();
-            !listed && server.unusable.is_none() && !server.disabled && client.may_use(name)
-        });
-        let mut owners = unlisted.filter_map(|(name, server)| {
+            if listed && naming == Naming::Bare && !alone {
+                return None;
+            }
             let own = names::own_name(&naming, name, public)?;
-            let allowed = server.tools.allows(own) && caller.may_use_tool(public);
-            allowed.then(|| Owner { server: Arc::from(name.as_str()), own: own.to_owned() })
+            Some(Owner { server: Arc::from(name.as_str()), own: own.to_owned() })
         });
         // Two that could be meant are none.
         owners.next().filter(|_| owners.next().is_none())
+    }
+
+    /// Why nothing of the server that a name's prefix names can be used, if it is switched off.
+    pub(super) fn why_off(&self, client: &Client, public: &str) -> Option<String> {
+        let config = self.config();
+        let naming = naming(&config, &client.scope);
+        let (name, server) = config.servers.iter().find(|(name, _)| {
+            client.may_use(name) && names::own_name(&naming, name, public).is_some()
+        })?;
+        let why =
+            server.unusable.as_deref().or(server.disabled.then_some("by its configuration"))?;
+        Some(format!("{name} is switched off: {why}"))
     }
 
     fn build(&self, client: &Client, catalog: &Catalog) -> View {

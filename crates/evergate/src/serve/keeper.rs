@@ -11,19 +11,23 @@ use crate::state::{StateDir, StoredCatalogs, StoredSessions};
 /// Changes come in bursts, and a lost second of them does no harm.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Saves what changes, until the process is to end.
-pub(super) async fn run(state: StateDir, front: Arc<Front>) {
-    let mut catalog = front.gateway.hub().watch_catalog();
-    catalog.mark_changed();
+/// Ends with the draining: what servers offer vanishes as they are switched off, and must not vanish from the disk.
+pub(super) async fn keep_catalogs(state: StateDir, gateway: Arc<Gateway>) {
+    let mut catalog = gateway.hub().watch_catalog();
+    let keeping = async {
+        while catalog.changed().await.is_ok() {
+            tokio::time::sleep(PAUSE).await;
+            catalog.mark_unchanged();
+            save_catalogs(&state, &gateway).await;
+        }
+    };
+    gateway.draining.run_until_cancelled(keeping).await;
+}
+
+pub(super) async fn keep_sessions(state: StateDir, front: Arc<Front>) {
     let mut last = None;
     loop {
         tokio::time::sleep(PAUSE).await;
-        // A gateway that ends switches its servers off, and then they offer nothing: that must not be remembered.
-        let ending = front.gateway.draining.is_cancelled();
-        if !ending && catalog.has_changed().unwrap_or(false) {
-            catalog.mark_unchanged();
-            save_catalogs(&state, &front.gateway).await;
-        }
         let sessions = front.sessions.to_save(&front.gateway);
         if last.as_ref() != Some(&sessions) {
             write_sessions(&state, sessions.clone()).await;
@@ -37,7 +41,7 @@ pub(super) async fn save_sessions(state: &StateDir, front: &Front) {
     write_sessions(state, front.sessions.to_save(&front.gateway)).await;
 }
 
-/// The catalogs, as of now.
+/// The catalogs, as of now. To be called before the servers are switched off.
 pub(super) async fn save_catalogs(state: &StateDir, gateway: &Gateway) {
     let config = gateway.config();
     let catalog = gateway.hub().catalog();

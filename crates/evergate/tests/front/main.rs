@@ -10,4 +10,21 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod fixture;
+mod pipes;
+mod raw_http;
+
+mod auth;
+mod bad_input;
 mod basics;
+mod calls;
+mod health;
+mod held_calls;
+mod legacy_sse;
+mod listening;
+mod origins;
+mod resumption;
+mod revisions;
+mod sessions;
+mod stdio;
+mod wrap;

@@ -4,6 +4,7 @@
 
 mod commands;
 mod examples;
+mod reference;
 
 use std::process::{Command, Output};
 

@@ -103,6 +103,13 @@ impl Starting {
         self
     }
 
+    /// Somewhere else than on a free port of this machine alone.
+    pub(crate) fn listen(mut self, address: &str) -> Self {
+        let listen = self.args.iter().position(|arg| arg == "--listen").unwrap() + 1;
+        address.clone_into(&mut self.args[listen]);
+        self
+    }
+
     /// Starts it and waits for its URL.
     pub(crate) fn start(self) -> Gateway {
         Gateway::spawn(self.folder, self.args, self.env)
@@ -119,8 +126,8 @@ impl Gateway {
     ) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_evergate"))
             .args(&args)
-            .envs(env)
             .env_remove("RUST_LOG")
+            .envs(env)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -227,7 +234,10 @@ impl Drop for Gateway {
 
 impl Http {
     pub(crate) fn new(url: &str) -> Self {
-        let client = Client::builder(TokioExecutor::new()).build(HttpConnector::new());
+        // A connection each: one that is kept may end between two requests, when the gateway does.
+        let client = Client::builder(TokioExecutor::new())
+            .pool_max_idle_per_host(0)
+            .build(HttpConnector::new());
         Self { client, url: url.to_owned(), headers: Vec::new() }
     }
 
@@ -273,6 +283,10 @@ impl Http {
         body: impl Into<Bytes>,
     ) -> Events {
         Events::of(self.send(Method::POST, &with_mcp(headers), body).await)
+    }
+
+    pub(crate) async fn delete(&self, headers: &[(&str, &str)]) -> Answer {
+        Answer::of(self.send(Method::DELETE, headers, "").await).await
     }
 
     /// A GET for a stream.
@@ -387,6 +401,11 @@ impl Session {
         assert_eq!(answer.status, StatusCode::ACCEPTED, "{}", answer.text());
     }
 
+    /// Any body, with the session's headers.
+    pub(crate) async fn post(&self, body: impl Into<Bytes>) -> Answer {
+        self.http.post(&self.headers(), body).await
+    }
+
     pub(crate) async fn listen(&self) -> Events {
         self.http.listen(&self.headers()).await
     }
@@ -444,6 +463,21 @@ impl Events {
             let data = frame?.ok()?.into_data().ok()?;
             self.decoder.push(&data);
         }
+    }
+
+    /// The next bytes as they come, comments included. Not to be mixed with the others.
+    pub(crate) async fn bytes(&mut self) -> Option<Bytes> {
+        let frame = tokio::time::timeout(PATIENCE, self.body.frame()).await.expect("no bytes");
+        frame?.ok()?.into_data().ok()
+    }
+
+    /// Everything until the stream ends, as text.
+    pub(crate) async fn rest(mut self) -> String {
+        let mut all = Vec::new();
+        while let Some(bytes) = self.bytes().await {
+            all.extend_from_slice(&bytes);
+        }
+        String::from_utf8(all).unwrap()
     }
 
     /// The next event with a message in it, as JSON.

@@ -14,6 +14,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::until;
+
 /// What a command came to: the result, or the error.
 pub(crate) type Answer = Result<Value, Value>;
 
@@ -142,6 +144,18 @@ impl Client {
 
     pub(crate) async fn tools(&self) -> Vec<String> {
         self.list("list_tools", "tools", "name").await
+    }
+
+    /// The list once these are in it. Servers are listed one after the other, and server-everything adds what it offers
+    /// to clients that can sample right after the handshake.
+    pub(crate) async fn tools_with(&self, expected: &[&str]) -> Vec<String> {
+        let mut tools = Vec::new();
+        until("all tools", async || {
+            tools = self.tools().await;
+            expected.iter().all(|tool| tools.iter().any(|listed| listed == tool))
+        })
+        .await;
+        tools
     }
 
     /// What arrived since it was last asked for.

@@ -32,10 +32,16 @@ const LOG_TAIL_BYTES: usize = 6000;
 impl Gateway {
     /// A configuration file with these servers.
     pub(crate) fn write_config(directory: &TempDir, servers: &[(&str, &Upstream)]) -> PathBuf {
-        let servers: Value = servers
-            .iter()
-            .map(|(name, server)| ((*name).to_owned(), server.entry().clone()))
-            .collect();
+        // The servers of a test die more often than those of anybody else, for which the usual delays would grow.
+        let lifecycle =
+            json!({ "backoff": { "initial": "50ms", "max": "500ms" }, "max_attempts": -1 });
+        let entry = |server: &Upstream| {
+            let mut entry = server.entry().clone();
+            entry["lifecycle"] = lifecycle.clone();
+            entry
+        };
+        let servers: Value =
+            servers.iter().map(|(name, server)| ((*name).to_owned(), entry(server))).collect();
         let file = directory.path().join("config.json");
         std::fs::write(&file, json!({ "mcpServers": servers }).to_string()).unwrap();
         file

@@ -144,13 +144,13 @@ fn the_restart_policy_decides_about_everything_but_sessions() {
 }
 
 #[test]
-fn demand_pulls_a_slow_probe_forward_but_not_below_the_longest_quick_delay() {
+fn demand_pulls_a_slow_probe_forward_but_does_not_hammer() {
     let mut bench = Bench::new(Policy { max_attempts: Some(0), ..policy() }).after([Event::Enable]);
-    bench.wait(5 * SECOND);
+    bench.wait(SECOND);
     bench.step(dial_failed(1, UNREACHABLE));
     assert_eq!((bench.kind(), bench.due_in()), (StateKind::Disconnected, Some(60)));
     let earliest = bench.lifecycle.earliest_attempt_at();
-    assert_eq!(earliest, Some(bench.start + 32 * SECOND), "32 s after the dial began");
+    assert_eq!(earliest, Some(bench.start + 4 * SECOND), "4 s after the dial began");
 
     assert_eq!(bench.on(Event::Demand), "");
     assert_eq!(bench.lifecycle.next_attempt_at(), earliest);
@@ -165,11 +165,20 @@ fn demand_pulls_a_slow_probe_forward_but_not_below_the_longest_quick_delay() {
 }
 
 #[test]
-fn demand_leaves_a_quick_attempt_alone() {
-    let bench = Bench::connected(policy()).after([lost(1, Loss::Transport)]);
-    let mut asked = bench.clone();
-    assert_eq!(asked.on(Event::Demand), "");
-    assert_eq!(asked.state(), bench.state());
+fn demand_pulls_a_quick_attempt_forward_and_what_was_planned_stays_planned() {
+    let mut bench = Bench::connected(policy()).after([lost(1, Loss::Transport)]);
+    bench.tick();
+    bench.step(dial_failed(2, UNREACHABLE));
+    bench.tick();
+    bench.step(dial_failed(3, UNREACHABLE));
+    let (planned, attempts) = (bench.lifecycle.next_attempt_at(), bench.lifecycle.attempts());
+    assert_eq!((bench.due_in(), attempts), (Some(4), 3));
+    assert_eq!(bench.on(Event::Demand), "");
+    assert_eq!(bench.due_in(), Some(1), "not more often than the shortest delay");
+    assert_eq!(bench.tick(), "dial g4");
+    bench.step(dial_failed(4, UNREACHABLE));
+    assert_eq!(bench.lifecycle.next_attempt_at(), planned);
+    assert_eq!(bench.lifecycle.attempts(), attempts, "it was an extra one");
 }
 
 #[test]
