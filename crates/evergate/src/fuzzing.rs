@@ -133,16 +133,20 @@ impl World {
 
     /// Lets time pass, and reads what has come on the streams that are open.
     pub fn wait(&mut self, time: Duration) -> Vec<u8> {
-        let open = &mut self.open;
-        self.runtime.block_on(async {
+        let open = std::mem::take(&mut self.open);
+        let (seen, open) = self.runtime.block_on(async {
             tokio::time::sleep(time).await;
             self.front.sessions.sweep(&self.front.gateway);
-            let mut all = Vec::new();
-            for body in open {
-                all.extend(glance(body).await.0);
+            let (mut all, mut still_open) = (Vec::new(), Vec::new());
+            for mut body in open {
+                let (seen, ended) = glance(&mut body).await;
+                all.extend(seen);
+                still_open.extend((!ended).then_some(body));
             }
-            all
-        })
+            (all, still_open)
+        });
+        self.open = open;
+        seen
     }
 
     /// Servers lose their connections; they come back at once.

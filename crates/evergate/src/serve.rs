@@ -27,6 +27,7 @@ use crate::gateway::client::Scope;
 use crate::output;
 use crate::state::{self, StateDir, uid_hex};
 use crate::tasks::Tasks;
+use keeper::Keeper;
 use signals::{Hangups, Signals};
 
 /// What the command line says about serving.
@@ -68,9 +69,9 @@ pub(crate) async fn http(
     connections.spawn(listener::serve(tcp, front.clone(), connections.clone(), stop.clone()));
     connections.spawn(stop.clone().run_until_cancelled_owned(sweep(front.clone())));
     connections.spawn(stop.clone().run_until_cancelled_owned(token_watch::run(gateway.clone())));
-    if let Some(state) = &state {
-        let keeping = keeper::run(state.clone(), front.clone());
-        connections.spawn(stop.clone().run_until_cancelled_owned(keeping));
+    let keeper = state.map(|state| Keeper::new(state, front.clone()));
+    if let Some(keeper) = &keeper {
+        connections.spawn(stop.clone().run_until_cancelled_owned(keeper.clone().run()));
     }
     if let Some(sources) = sources {
         let reloading = reloader::run(sources, front.clone(), address, Hangups::new());
@@ -93,8 +94,8 @@ pub(crate) async fn http(
         }
         stop.cancel();
         connections.ended(LAST_BYTES).await;
-        if let Some(state) = &state {
-            keeper::save(state, &front);
+        if let Some(keeper) = &keeper {
+            keeper.save();
         }
     };
     tokio::select! {

@@ -196,17 +196,23 @@ impl Sessions {
 
     /// What the next run of the process has to know.
     pub(crate) fn to_save(&self, gateway: &Gateway) -> StoredSessions {
-        let state = self.state();
-        let mut sessions = state.saved.clone();
-        for (uid, session) in &state.live {
-            let idle = session.client.idle_since().map_or(0, |since| since.elapsed().as_secs());
-            let level = session.client.level().map(|level| level.name().to_owned());
+        let mut subscriptions = gateway.subscriptions_by_client();
+        let (live, mut sessions, ended) = {
+            let state = self.state();
+            let live: Vec<Arc<Session>> = state.live.values().cloned().collect();
+            (live, state.saved.clone(), state.ended.clone())
+        };
+        for session in live {
+            let client = &session.client;
+            let idle = client.idle_since().map_or(0, |since| since.elapsed().as_secs());
+            let level = client.level().map(|level| level.name().to_owned());
             // To the minute: nothing is written just because somebody is there.
             let last_seen = unix_now().saturating_sub(idle).next_multiple_of(60);
-            let subscriptions = gateway.subscriptions_of(uid);
-            sessions.insert(uid_hex(uid), StoredSession { last_seen, level, subscriptions });
+            let subscriptions = subscriptions.remove(&client.uid).unwrap_or_default();
+            let stored = StoredSession { last_seen, level, subscriptions };
+            sessions.insert(uid_hex(&client.uid), stored);
         }
-        StoredSessions { sessions, ended: state.ended.clone() }
+        StoredSessions { sessions, ended }
     }
 
     /// A number for a new stream, different from those of every other session and run.
@@ -227,11 +233,7 @@ impl Sessions {
     fn remember_end(&self, uid: &Uid) {
         let mut state = self.state();
         if state.ended.len() >= MAX_ENDED {
-            let soonest =
-                state.ended.iter().min_by_key(|(_, until)| **until).map(|(uid, _)| uid.clone());
-            if let Some(uid) = soonest {
-                state.ended.remove(&uid);
-            }
+            forget_the_oldest(&mut state.ended);
         }
         state.ended.insert(uid_hex(uid), unix_now() + LONGEST.as_secs());
     }
@@ -295,7 +297,37 @@ impl Session {
     }
 }
 
+/// Makes room for many at once: to look for the oldest one takes as long as to look for a tenth of all.
+fn forget_the_oldest(ended: &mut BTreeMap<String, u64>) {
+    // Many may have ended in the same second, so that the time alone does not tell how many go.
+    let mut room = (ended.len() / 10).max(1);
+    let mut times: Vec<u64> = ended.values().copied().collect();
+    let (_, &mut limit, _) = times.select_nth_unstable(room - 1);
+    ended.retain(|_, until| {
+        let goes = *until <= limit && room > 0;
+        room -= usize::from(goes);
+        !goes
+    });
+}
+
 pub(crate) fn unix_now() -> u64 {
     // A clock set before 1970 shows 1970.
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_make_room_and_a_full_table_of_one_second_too() {
+        let mut ended: BTreeMap<String, u64> =
+            (0..100).map(|n| (n.to_string(), 1000 - n)).collect();
+        forget_the_oldest(&mut ended);
+        assert_eq!(ended.len(), 90);
+        assert_eq!(ended.values().min(), Some(&911));
+        let mut ended: BTreeMap<String, u64> = (0..100).map(|n| (n.to_string(), 7)).collect();
+        forget_the_oldest(&mut ended);
+        assert_eq!(ended.len(), 90);
+    }
 }
