@@ -22,6 +22,7 @@ mod respond;
 pub(crate) mod session_id;
 pub(crate) mod sessions;
 pub(crate) mod stdio;
+mod surviving;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};

@@ -1,7 +1,9 @@
 //! Sessions over HTTP. The id a client holds is sealed and carries all that must be known of it: whoever has the key
 //! can take the session up, this process or the next one.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -42,6 +44,8 @@ pub(crate) struct Sessions {
 #[derive(Debug, Default)]
 struct State {
     live: HashMap<Uid, Arc<Session>>,
+    /// The same by the ids their clients hold, so that an id is opened only when it is new to this run.
+    by_id: HashMap<HeldId, Arc<Session>>,
     /// Given back or expired; until when that must be remembered, in seconds since 1970.
     ended: BTreeMap<String, u64>,
     /// What clients of an earlier run had told us, until they come back.
@@ -52,9 +56,16 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) client: Arc<Client>,
+    id: HeldId,
+    /// In seconds since 1970.
+    created: u64,
     streams: Mutex<VecDeque<CallStream>>,
     unproven: AtomicBool,
 }
+
+/// An id as its client holds it. Whoever has it has the session, so it is never shown.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct HeldId(Arc<str>);
 
 #[derive(Debug)]
 struct CallStream {
@@ -69,7 +80,7 @@ impl Sessions {
     pub(crate) fn new(keys: SessionKeys, saved: StoredSessions) -> Self {
         let now = unix_now();
         let ended = saved.ended.into_iter().filter(|(_, until)| *until > now).collect();
-        let state = State { live: HashMap::new(), ended, saved: saved.sessions };
+        let state = State { ended, saved: saved.sessions, ..State::default() };
         let uid = SessionFacts::new_uid();
         let mut run = [0; 8];
         run.copy_from_slice(&uid[..8]);
@@ -102,7 +113,8 @@ impl Sessions {
             client_info: introduction.client_info.clone(),
         };
         let id = self.keys.seal(&facts).map_err(|_| Refusal::NotJsonRpc)?;
-        let session = Session::new(facts.uid, caller, scope_of(server), introduction, unproven);
+        let client = new_client(facts.uid, caller, server, introduction);
+        let session = Session::new(client, &id, facts.created, unproven);
         self.install(gateway, &session)?;
         gateway.attach(&session.client, false);
         Ok((session, id))
@@ -117,17 +129,23 @@ impl Sessions {
         caller: &Caller,
         server: Option<&str>,
     ) -> Result<Arc<Session>, Refusal> {
+        let known = self.state().by_id.get(id).cloned();
+        if let Some(session) = known {
+            if !session.is_of(caller, server) || is_too_old(session.created) {
+                return Err(Refusal::UnknownSession);
+            }
+            session.is_used();
+            return Ok(session);
+        }
         let facts = self.keys.open(id).ok_or(Refusal::UnknownSession)?;
         let theirs = facts.caller.as_deref() == caller.name() && facts.scope.as_deref() == server;
-        let too_old = facts.created + LONGEST.as_secs() < unix_now();
-        if !theirs || too_old {
+        if !theirs || is_too_old(facts.created) {
             return Err(Refusal::UnknownSession);
         }
         let saved = {
             let mut state = self.state();
             if let Some(session) = state.live.get(&facts.uid) {
-                session.client.touch();
-                session.unproven.store(false, Ordering::Relaxed);
+                session.is_used();
                 return Ok(session.clone());
             }
             if state.ended.contains_key(&uid_hex(&facts.uid)) {
@@ -137,7 +155,7 @@ impl Sessions {
         };
         let idle = gateway.config().gateway.session_idle.as_secs();
         if saved.as_ref().is_some_and(|saved| saved.last_seen.saturating_add(idle) < unix_now()) {
-            self.remember_end(&facts.uid);
+            self.state().remember_end(&facts.uid);
             return Err(Refusal::UnknownSession);
         }
         let introduction = Introduction {
@@ -145,8 +163,8 @@ impl Sessions {
             capabilities: facts.capabilities,
             client_info: facts.client_info,
         };
-        let session =
-            Session::new(facts.uid, caller.clone(), scope_of(server), introduction, false);
+        let client = new_client(facts.uid, caller.clone(), server, introduction);
+        let session = Session::new(client, id, facts.created, false);
         match self.install(gateway, &session) {
             Ok(()) => {
                 gateway.attach(&session.client, true);
@@ -165,8 +183,13 @@ impl Sessions {
 
     /// The client gave its session back.
     pub(super) fn end(&self, gateway: &Arc<Gateway>, session: &Arc<Session>) {
-        self.state().live.remove(&session.client.uid);
-        self.remember_end(&session.client.uid);
+        {
+            let mut state = self.state();
+            state.live.remove(&session.client.uid);
+            state.by_id.remove(&session.id);
+            // At once: it must not be taken up again in between.
+            state.remember_end(&session.client.uid);
+        }
         gateway.detach(&session.client);
     }
 
@@ -227,15 +250,8 @@ impl Sessions {
             return Err(Refusal::TooManySessions);
         }
         state.live.insert(session.client.uid, session.clone());
+        state.by_id.insert(session.id.clone(), session.clone());
         Ok(())
-    }
-
-    fn remember_end(&self, uid: &Uid) {
-        let mut state = self.state();
-        if state.ended.len() >= MAX_ENDED {
-            forget_the_oldest(&mut state.ended);
-        }
-        state.ended.insert(uid_hex(uid), unix_now() + LONGEST.as_secs());
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -243,22 +259,56 @@ impl Sessions {
     }
 }
 
+// === impl State ===
+
+impl State {
+    fn remember_end(&mut self, uid: &Uid) {
+        if self.ended.len() >= MAX_ENDED {
+            forget_the_oldest(&mut self.ended);
+        }
+        self.ended.insert(uid_hex(uid), unix_now() + LONGEST.as_secs());
+    }
+}
+
+// === impl HeldId ===
+
+impl Borrow<str> for HeldId {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for HeldId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HeldId")
+    }
+}
+
 // === impl Session ===
 
 impl Session {
-    fn new(
-        uid: Uid,
-        caller: Caller,
-        scope: Scope,
-        introduction: Introduction,
-        unproven: bool,
-    ) -> Arc<Self> {
-        let outbox = Outlet::Log(Arc::new(EventLog::default()));
+    fn new(client: Arc<Client>, id: &str, created: u64, unproven: bool) -> Arc<Self> {
         Arc::new(Self {
-            client: Arc::new(Client::new(uid, caller, scope, introduction, outbox)),
+            client,
+            id: HeldId(id.into()),
+            created,
             streams: Mutex::default(),
             unproven: AtomicBool::new(unproven),
         })
+    }
+
+    /// Whether it was given to this caller, for this endpoint.
+    fn is_of(&self, caller: &Caller, server: Option<&str>) -> bool {
+        let scope = match &self.client.scope {
+            Scope::All => None,
+            Scope::One(server) => Some(&**server),
+        };
+        self.client.caller.name() == caller.name() && scope == server
+    }
+
+    fn is_used(&self) {
+        self.client.touch();
+        self.unproven.store(false, Ordering::Relaxed);
     }
 
     /// Keeps the stream of a call for a client that comes back for it.
@@ -297,6 +347,20 @@ impl Session {
     }
 }
 
+fn new_client(
+    uid: Uid,
+    caller: Caller,
+    server: Option<&str>,
+    introduction: Introduction,
+) -> Arc<Client> {
+    let outbox = Outlet::Log(Arc::new(EventLog::default()));
+    Arc::new(Client::new(uid, caller, scope_of(server), introduction, outbox))
+}
+
+fn is_too_old(created: u64) -> bool {
+    created + LONGEST.as_secs() < unix_now()
+}
+
 /// Makes room for many at once: to look for the oldest one takes as long as to look for a tenth of all.
 fn forget_the_oldest(ended: &mut BTreeMap<String, u64>) {
     // Many may have ended in the same second, so that the time alone does not tell how many go.
@@ -318,6 +382,11 @@ pub(crate) fn unix_now() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_id_does_not_print() {
+        assert!(!format!("{:?}", HeldId("secret".into())).contains("secret"));
+    }
 
     #[test]
     fn the_oldest_make_room_and_a_full_table_of_one_second_too() {
