@@ -52,7 +52,8 @@ pub struct Handlers {
     by_method: HashMap<&'static str, Handler>,
     any: Option<Handler>,
     declared: Option<Value>,
-    client_info: Value,
+    /// Ours, unless set.
+    client_info: Option<Value>,
 }
 
 // === impl Handlers ===
@@ -60,18 +61,13 @@ pub struct Handlers {
 impl Handlers {
     /// Declares nothing and answers only pings.
     pub fn new() -> Self {
-        Self {
-            by_method: HashMap::new(),
-            any: None,
-            declared: None,
-            client_info: json!({ "name": "evergate", "version": env!("CARGO_PKG_VERSION") }),
-        }
+        Self { by_method: HashMap::new(), any: None, declared: None, client_info: None }
     }
 
     /// The name and version servers see.
     #[must_use]
     pub fn client_info(self, name: &str, version: &str) -> Self {
-        Self { client_info: json!({ "name": name, "version": version }), ..self }
+        Self { client_info: Some(json!({ "name": name, "version": version })), ..self }
     }
 
     /// Answers `sampling/createMessage`.
@@ -163,8 +159,9 @@ impl Handlers {
         Value::Object(declared)
     }
 
-    pub(crate) fn declared_client_info(&self) -> &Value {
-        &self.client_info
+    pub(crate) fn declared_client_info(&self) -> Value {
+        let ours = || json!({ "name": "evergate", "version": env!("CARGO_PKG_VERSION") });
+        self.client_info.clone().unwrap_or_else(ours)
     }
 }
 

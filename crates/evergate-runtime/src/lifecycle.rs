@@ -83,6 +83,7 @@ pub(crate) struct Lifecycle {
     renewed: bool,
     failures: Failures,
     last_dial_at: Option<Instant>,
+    lost_at: Option<Instant>,
     /// When the next attempt was to start before a call pulled it forward.
     planned: Option<Instant>,
     random: fastrand::Rng,
@@ -117,6 +118,7 @@ impl Lifecycle {
             renewed: false,
             failures: Failures::default(),
             last_dial_at: None,
+            lost_at: None,
             planned: None,
             random: fastrand::Rng::with_seed(seed),
         }

@@ -7,7 +7,7 @@
 //! | `/livez`, `/readyz`, `/health` | is the process alive, may it get traffic, how is every server ([`health`]) |
 //! | `/close` | drains and ends the process |
 
-mod body;
+pub(crate) mod body;
 mod event_id;
 mod event_stream;
 mod health;
@@ -22,6 +22,7 @@ mod respond;
 pub(crate) mod session_id;
 pub(crate) mod sessions;
 pub(crate) mod stdio;
+mod surviving;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};

@@ -206,10 +206,9 @@ impl Gateway {
         }
     }
 
-    /// What a client wants to hear of: servers and URIs.
-    pub(crate) fn subscriptions_of(&self, client: &Uid) -> Vec<(String, String)> {
-        let all = self.subscriptions.of(client).into_iter();
-        all.map(|(server, uri)| (server.to_string(), uri)).collect()
+    /// What each client wants to hear of: servers and URIs.
+    pub(crate) fn subscriptions_by_client(&self) -> HashMap<Uid, Vec<(String, String)>> {
+        self.subscriptions.by_client()
     }
 
     pub(crate) fn uptime(&self) -> Duration {

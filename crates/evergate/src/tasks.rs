@@ -22,6 +22,12 @@ impl Tasks {
         self.0.spawn(task)
     }
 
+    /// Tasks that have not ended.
+    #[cfg(feature = "fuzzing")]
+    pub(crate) fn running(&self) -> usize {
+        self.0.len()
+    }
+
     /// Waits until every task has ended; says how many had not by then.
     pub(crate) async fn ended(&self, within: Duration) -> usize {
         self.0.close();

@@ -208,6 +208,7 @@ impl Lifecycle {
     fn lose(&mut self, reason: Reason, now: Instant, effects: &mut Vec<Effect>) {
         let State::Connected(connected) = &self.state else { return };
         let (generation, doubt) = (connected.generation, connected.doubt);
+        self.lost_at = Some(now);
         self.close(generation, self.farewell(), effects);
         self.failures = Failures::default();
         let parked = match reason {
@@ -389,7 +390,8 @@ impl Lifecycle {
             State::Reconnecting { .. } => shortest,
             _ => (4 * shortest).min(self.policy.backoff.max()),
         };
-        self.last_dial_at.map(|last| last + pause)
+        // A server that was lost a moment ago may still be dying: whoever dials at once may be let in, and cut off again.
+        self.last_dial_at.max(self.lost_at).map(|last| last + pause)
     }
 
     fn start_over(&mut self) {

@@ -117,18 +117,17 @@ pub(super) fn has_json_body(headers: &HeaderMap) -> Result<(), Refusal> {
 
 /// Whether every one of these types may be sent back.
 pub(super) fn accepts(headers: &HeaderMap, types: &[&str]) -> Result<(), Refusal> {
-    let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    let offered: Vec<String> = values
-        .flat_map(|value| value.split(','))
-        .map(|item| item.split(';').next().unwrap_or_default().trim().to_ascii_lowercase())
-        .collect();
-    let accepted = |wanted: &str| {
-        let (group, _) = wanted.split_once('/').unwrap_or((wanted, ""));
-        offered
-            .iter()
-            .any(|offer| offer == "*/*" || offer == wanted || *offer == format!("{group}/*"))
+    let accepted = |wanted: &&str| {
+        let group = wanted.split('/').next().unwrap_or_default();
+        let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        values.flat_map(|value| value.split(',')).any(|item| {
+            let offer = item.split(';').next().unwrap_or_default().trim();
+            offer == "*/*"
+                || offer.eq_ignore_ascii_case(wanted)
+                || offer.strip_suffix("/*").is_some_and(|all| all.eq_ignore_ascii_case(group))
+        })
     };
-    if types.iter().all(|wanted| accepted(wanted)) { Ok(()) } else { Err(Refusal::NotAcceptable) }
+    if types.iter().all(accepted) { Ok(()) } else { Err(Refusal::NotAcceptable) }
 }
 
 /// The revision a request says it is written in, if it says so.

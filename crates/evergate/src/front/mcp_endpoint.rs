@@ -20,6 +20,7 @@ use super::event_stream::{self, Opening};
 use super::incoming::{self, LAST_EVENT_ID, SESSION_ID};
 use super::keys::Caller;
 use super::sessions::Session;
+use super::surviving::Surviving;
 use super::{Front, Reply, respond};
 use crate::gateway::client::Introduction;
 use crate::gateway::error_body::{INVALID_PARAMS, OUTCOME_UNKNOWN, Refusal, plain};
@@ -173,8 +174,8 @@ async fn call(
     let (sender, mut answered) = oneshot::channel();
     let (gateway, client) = (front.gateway.clone(), session.client.clone());
     let (own_log, own_id) = (log.clone(), id.clone());
-    // In a task of its own: the client's connection may break without that ending the call.
-    front.gateway.tasks.spawn(async move {
+    // The client's connection may break without that ending the call.
+    let mut calling = Surviving::new(&front.gateway.tasks, async move {
         let answer = gateway.request(&client, &own_id, &method, params, &context).await;
         if let Err(answer) = sender.send(answer) {
             // The response has become a stream, or its connection broke: then nobody reads this.
@@ -184,7 +185,7 @@ async fn call(
     });
     let answer = tokio::select! {
         biased;
-        answer = &mut answered => Some(answer.ok()),
+        () = &mut calling => Some(answered.try_recv().ok()),
         () = log.begun() => None,
         () = tokio::time::sleep(STREAM_AFTER) => None,
     };
@@ -193,6 +194,7 @@ async fn call(
         answered.close();
         answered.try_recv().ok().map(Some)
     });
+    drop(calling);
     match answer {
         Some(Some(answer)) if log.has_messages() => {
             log.push(respond::line(&id, &answer));
@@ -359,7 +361,7 @@ fn lost(request: &RawJson) -> Reply {
 }
 
 fn answered_at_once(id: &RawJson, answer: Option<Answer>) -> Reply {
-    // Only a panic in the task leaves no answer.
+    // Only a panic leaves no answer.
     let answer = answer.unwrap_or_else(|| {
         Answer::Error(plain(
             crate::gateway::error_body::INTERNAL,

@@ -1,7 +1,9 @@
 //! Sessions over HTTP. The id a client holds is sealed and carries all that must be known of it: whoever has the key
 //! can take the session up, this process or the next one.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
@@ -42,6 +44,8 @@ pub(crate) struct Sessions {
 #[derive(Debug, Default)]
 struct State {
     live: HashMap<Uid, Arc<Session>>,
+    /// The same by the ids their clients hold, so that an id is opened only when it is new to this run.
+    by_id: HashMap<HeldId, Arc<Session>>,
     /// Given back or expired; until when that must be remembered, in seconds since 1970.
     ended: BTreeMap<String, u64>,
     /// What clients of an earlier run had told us, until they come back.
@@ -52,9 +56,16 @@ struct State {
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) client: Arc<Client>,
+    id: HeldId,
+    /// In seconds since 1970.
+    created: u64,
     streams: Mutex<VecDeque<CallStream>>,
     unproven: AtomicBool,
 }
+
+/// An id as its client holds it. Whoever has it has the session, so it is never shown.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct HeldId(Arc<str>);
 
 #[derive(Debug)]
 struct CallStream {
@@ -70,7 +81,7 @@ impl Sessions {
     pub(crate) fn new(keys: SessionKeys, saved: StoredSessions) -> Self {
         let now = unix_now();
         let ended = saved.ended.into_iter().filter(|(_, until)| *until > now).collect();
-        let state = State { live: HashMap::new(), ended, saved: saved.sessions };
+        let state = State { ended, saved: saved.sessions, ..State::default() };
         let uid = SessionFacts::new_uid();
         let mut run = [0; 8];
         run.copy_from_slice(&uid[..8]);
@@ -103,7 +114,8 @@ impl Sessions {
             client_info: introduction.client_info.clone(),
         };
         let id = self.keys.seal(&facts).map_err(|_| Refusal::NotJsonRpc)?;
-        let session = Session::new(facts.uid, caller, scope_of(server), introduction, unproven);
+        let client = new_client(facts.uid, caller, server, introduction);
+        let session = Session::new(client, &id, facts.created, unproven);
         self.install(gateway, &session)?;
         gateway.attach(&session.client, false);
         Ok((session, id))
@@ -118,10 +130,17 @@ impl Sessions {
         caller: &Caller,
         server: Option<&str>,
     ) -> Result<Arc<Session>, Refusal> {
+        let known = self.state().by_id.get(id).cloned();
+        if let Some(session) = known {
+            if !session.is_of(caller, server) || is_too_old(session.created) {
+                return Err(Refusal::UnknownSession);
+            }
+            session.is_used();
+            return Ok(session);
+        }
         let facts = self.keys.open(id).ok_or(Refusal::UnknownSession)?;
         let theirs = facts.caller.as_deref() == caller.name() && facts.scope.as_deref() == server;
-        let too_old = facts.created + LONGEST.as_secs() < unix_now();
-        if !theirs || too_old {
+        if !theirs || is_too_old(facts.created) {
             return Err(Refusal::UnknownSession);
         }
         let settings = gateway.config();
@@ -130,8 +149,7 @@ impl Sessions {
         let (session, saved) = {
             let mut state = self.state();
             if let Some(session) = state.live.get(&facts.uid) {
-                session.client.touch();
-                session.unproven.store(false, Ordering::Relaxed);
+                session.is_used();
                 return Ok(session.clone());
             }
             let uid = uid_hex(&facts.uid);
@@ -149,9 +167,9 @@ impl Sessions {
                 capabilities: facts.capabilities,
                 client_info: facts.client_info,
             };
-            let session =
-                Session::new(facts.uid, caller.clone(), scope_of(server), introduction, false);
-            state.live.insert(facts.uid, session.clone());
+            let client = new_client(facts.uid, caller.clone(), server, introduction);
+            let session = Session::new(client, id, facts.created, false);
+            state.add(&session);
             (session, state.saved.remove(&uid))
         };
         gateway.attach(&session.client, true);
@@ -164,8 +182,13 @@ impl Sessions {
 
     /// The client gave its session back.
     pub(super) fn end(&self, gateway: &Arc<Gateway>, session: &Arc<Session>) {
-        self.state().live.remove(&session.client.uid);
-        self.remember_end(&session.client.uid);
+        {
+            let mut state = self.state();
+            state.live.remove(&session.client.uid);
+            state.by_id.remove(&session.id);
+            // At once: it must not be taken up again in between.
+            state.remember_end(uid_hex(&session.client.uid));
+        }
         gateway.detach(&session.client);
     }
 
@@ -178,7 +201,12 @@ impl Sessions {
             let mut state = self.state();
             state.ended.retain(|_, until| *until > now);
             let idle = settings.session_idle.as_secs();
-            state.saved.retain(|_, saved| saved.last_seen.saturating_add(idle) > now);
+            let expired = |saved: &StoredSession| saved.last_seen.saturating_add(idle) <= now;
+            let gone = state.saved.extract_if(.., |_, saved| expired(saved));
+            let gone: Vec<String> = gone.map(|(uid, _)| uid).collect();
+            for uid in gone {
+                state.remember_end(uid);
+            }
             state.live.values().cloned().collect()
         };
         for session in sessions {
@@ -195,17 +223,23 @@ impl Sessions {
 
     /// What the next run of the process has to know.
     pub(crate) fn to_save(&self, gateway: &Gateway) -> StoredSessions {
-        let state = self.state();
-        let mut sessions = state.saved.clone();
-        for (uid, session) in &state.live {
-            let idle = session.client.idle_since().map_or(0, |since| since.elapsed().as_secs());
-            let level = session.client.level().map(|level| level.name().to_owned());
+        let mut subscriptions = gateway.subscriptions_by_client();
+        let (live, mut sessions, ended) = {
+            let state = self.state();
+            let live: Vec<Arc<Session>> = state.live.values().cloned().collect();
+            (live, state.saved.clone(), state.ended.clone())
+        };
+        for session in live {
+            let client = &session.client;
+            let idle = client.idle_since().map_or(0, |since| since.elapsed().as_secs());
+            let level = client.level().map(|level| level.name().to_owned());
             // To the minute: nothing is written just because somebody is there.
             let last_seen = unix_now().saturating_sub(idle).next_multiple_of(60);
-            let subscriptions = gateway.subscriptions_of(uid);
-            sessions.insert(uid_hex(uid), StoredSession { last_seen, level, subscriptions });
+            let subscriptions = subscriptions.remove(&client.uid).unwrap_or_default();
+            let stored = StoredSession { last_seen, level, subscriptions };
+            sessions.insert(uid_hex(&client.uid), stored);
         }
-        StoredSessions { sessions, ended: state.ended.clone() }
+        StoredSessions { sessions, ended }
     }
 
     /// A number for a new stream, different from those of every other session and run.
@@ -219,20 +253,8 @@ impl Sessions {
         if state.live.len() >= limit || state.live.contains_key(&session.client.uid) {
             return Err(Refusal::TooManySessions);
         }
-        state.live.insert(session.client.uid, session.clone());
+        state.add(session);
         Ok(())
-    }
-
-    fn remember_end(&self, uid: &Uid) {
-        let mut state = self.state();
-        if state.ended.len() >= MAX_ENDED {
-            let soonest =
-                state.ended.iter().min_by_key(|(_, until)| **until).map(|(uid, _)| uid.clone());
-            if let Some(uid) = soonest {
-                state.ended.remove(&uid);
-            }
-        }
-        state.ended.insert(uid_hex(uid), unix_now() + LONGEST.as_secs());
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -240,22 +262,61 @@ impl Sessions {
     }
 }
 
+// === impl State ===
+
+impl State {
+    fn add(&mut self, session: &Arc<Session>) {
+        self.live.insert(session.client.uid, session.clone());
+        self.by_id.insert(session.id.clone(), session.clone());
+    }
+
+    fn remember_end(&mut self, uid: String) {
+        if self.ended.len() >= MAX_ENDED {
+            forget_the_oldest(&mut self.ended);
+        }
+        self.ended.insert(uid, unix_now() + LONGEST.as_secs());
+    }
+}
+
+// === impl HeldId ===
+
+impl Borrow<str> for HeldId {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for HeldId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("HeldId")
+    }
+}
+
 // === impl Session ===
 
 impl Session {
-    fn new(
-        uid: Uid,
-        caller: Caller,
-        scope: Scope,
-        introduction: Introduction,
-        unproven: bool,
-    ) -> Arc<Self> {
-        let outbox = Outlet::Log(Arc::new(EventLog::of_news()));
+    fn new(client: Arc<Client>, id: &str, created: u64, unproven: bool) -> Arc<Self> {
         Arc::new(Self {
-            client: Arc::new(Client::new(uid, caller, scope, introduction, outbox)),
+            client,
+            id: HeldId(id.into()),
+            created,
             streams: Mutex::default(),
             unproven: AtomicBool::new(unproven),
         })
+    }
+
+    /// Whether it was given to this caller, for this endpoint.
+    fn is_of(&self, caller: &Caller, server: Option<&str>) -> bool {
+        let scope = match &self.client.scope {
+            Scope::All => None,
+            Scope::One(server) => Some(&**server),
+        };
+        self.client.caller().name() == caller.name() && scope == server
+    }
+
+    fn is_used(&self) {
+        self.client.touch();
+        self.unproven.store(false, Ordering::Relaxed);
     }
 
     /// Keeps the stream of a call for a client that comes back for it.
@@ -292,7 +353,56 @@ impl Session {
     }
 }
 
+fn new_client(
+    uid: Uid,
+    caller: Caller,
+    server: Option<&str>,
+    introduction: Introduction,
+) -> Arc<Client> {
+    let outbox = Outlet::Log(Arc::new(EventLog::of_news()));
+    Arc::new(Client::new(uid, caller, scope_of(server), introduction, outbox))
+}
+
+fn is_too_old(created: u64) -> bool {
+    created + LONGEST.as_secs() < unix_now()
+}
+
+/// Makes room for many at once: to look for the oldest one takes as long as to look for a tenth of all.
+fn forget_the_oldest(ended: &mut BTreeMap<String, u64>) {
+    // Many may have ended in the same second, so that the time alone does not tell how many go.
+    let mut room = (ended.len() / 10).max(1);
+    let mut times: Vec<u64> = ended.values().copied().collect();
+    let (_, &mut limit, _) = times.select_nth_unstable(room - 1);
+    ended.retain(|_, until| {
+        let goes = *until <= limit && room > 0;
+        room -= usize::from(goes);
+        !goes
+    });
+}
+
 pub(crate) fn unix_now() -> u64 {
     // A clock set before 1970 shows 1970.
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_does_not_print() {
+        assert!(!format!("{:?}", HeldId("secret".into())).contains("secret"));
+    }
+
+    #[test]
+    fn the_oldest_make_room_and_a_full_table_of_one_second_too() {
+        let mut ended: BTreeMap<String, u64> =
+            (0..100).map(|n| (n.to_string(), 1000 - n)).collect();
+        forget_the_oldest(&mut ended);
+        assert_eq!(ended.len(), 90);
+        assert_eq!(ended.values().min(), Some(&911));
+        let mut ended: BTreeMap<String, u64> = (0..100).map(|n| (n.to_string(), 7)).collect();
+        forget_the_oldest(&mut ended);
+        assert_eq!(ended.len(), 90);
+    }
 }

@@ -220,7 +220,7 @@ impl PrivateServers {
             let status = hub.server(name).map(|server| server.status());
             let busy = status.is_ok_and(|status| status.in_flight + status.held > 0)
                 // Whoever waits for news of a resource uses the connection without a word.
-                || gateway.subscriptions.any(name, &client.uid);
+                || !gateway.subscriptions.of(name, &client.uid).is_empty();
             if wanted && busy {
                 private.last_used = Instant::now();
             }

@@ -45,10 +45,8 @@ impl Gateway {
     /// To a server of one client's own that was started just now.
     pub(super) fn tell_private(self: &Arc<Self>, client: &Arc<Client>, handle: &ServerHandle) {
         self.tell_level(Some(client), handle);
-        for (server, uri) in self.subscriptions.of(&client.uid) {
-            if *server == *handle.name() {
-                self.subscribe_in_time(handle.clone(), uri);
-            }
+        for uri in self.subscriptions.of(handle.name(), &client.uid) {
+            self.subscribe_in_time(handle.clone(), uri);
         }
     }
 

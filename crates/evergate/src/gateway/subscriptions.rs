@@ -48,17 +48,27 @@ impl Subscriptions {
         self.table().get(&resource).cloned().unwrap_or_default()
     }
 
-    /// What one client wants to hear of.
-    pub(crate) fn of(&self, client: &Uid) -> Vec<Resource> {
-        let table = self.table();
-        let theirs = table.iter().filter(|(_, clients)| clients.contains(client));
-        theirs.map(|(resource, _)| resource.clone()).collect()
+    /// What each client wants to hear of, in order.
+    pub(crate) fn by_client(&self) -> HashMap<Uid, Vec<(String, String)>> {
+        let mut all: HashMap<Uid, Vec<(String, String)>> = HashMap::new();
+        for ((server, uri), clients) in &*self.table() {
+            for client in clients {
+                all.entry(*client).or_default().push((server.to_string(), uri.clone()));
+            }
+        }
+        for resources in all.values_mut() {
+            resources.sort();
+        }
+        all
     }
 
-    /// Whether a client wants to hear of anything of this server's.
-    pub(super) fn any(&self, server: &str, client: &Uid) -> bool {
+    /// What one client wants to hear of this server's.
+    pub(super) fn of(&self, server: &str, client: &Uid) -> Vec<String> {
         let table = self.table();
-        table.iter().any(|((owner, _), clients)| **owner == *server && clients.contains(client))
+        let theirs = table
+            .iter()
+            .filter(|((owner, _), clients)| **owner == *server && clients.contains(client));
+        theirs.map(|((_, uri), _)| uri.clone()).collect()
     }
 
     /// Everything of this server's that somebody wants to hear of.
@@ -87,11 +97,13 @@ mod tests {
         table.add(&docs, "a", [1; 16]);
         table.add(&docs, "a", [2; 16]);
         table.add(&docs, "b", [2; 16]);
+        let resource = |uri: &str| ("docs".to_owned(), uri.to_owned());
+        assert_eq!(table.by_client()[&[2; 16]], [resource("a"), resource("b")]);
         assert!(!table.remove(&docs, "a", &[1; 16]));
         assert_eq!(table.subscribers("docs", "a"), HashSet::from([[2; 16]]));
         let mut left = table.forget(&[2; 16]);
         left.sort();
         assert_eq!(left, [(docs.clone(), "a".to_owned()), (docs.clone(), "b".to_owned())]);
-        assert!(table.of(&[2; 16]).is_empty());
+        assert!(table.by_client().is_empty());
     }
 }

@@ -143,7 +143,6 @@ async fn a_session_that_was_given_back_stays_gone() {
 
 /// The file is rounded to minutes, so this one is edited instead of waited for.
 #[tokio::test]
-#[ignore = "BUG: front/sessions.rs, sweep: a saved session that is too old is dropped without being remembered as ended"]
 async fn a_session_that_expired_while_the_gateway_was_away_does_not_come_back() {
     let http = web().await;
     let config = json!({

@@ -1,0 +1,33 @@
+//! `evergate`: MCP connections that do not break.
+//!
+//! The program, as a library, so that its parts can be driven without a process: by fuzz targets. Embedders want
+//! `evergate-runtime`.
+
+mod cli;
+mod config;
+mod demo;
+mod exit_code;
+mod front;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
+mod gateway;
+mod logging;
+mod output;
+mod serve;
+mod state;
+mod tasks;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::cli::Cli;
+
+/// The whole program: reads the command line, runs the command, and says how it went.
+pub fn run() -> ExitCode {
+    match Cli::try_parse() {
+        Ok(cli) => exit_code::report(cli.run()),
+        Err(error) => exit_code::usage(&error),
+    }
+}
