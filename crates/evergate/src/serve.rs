@@ -1,6 +1,7 @@
 //! The gateway as a process: from a configuration to a listener, and from a signal to an orderly end.
 
 mod keeper;
+mod open_files;
 mod reloader;
 mod signals;
 mod token_watch;
@@ -48,6 +49,7 @@ pub(crate) async fn http(
     options: Options,
 ) -> Result<(), Failure> {
     let mut signals = Signals::new()?;
+    open_files::raise_limit();
     let sources = sources.map(|sources| (reloader::contents(&sources.files), sources));
     let address = options.listen.or(config.gateway.listen).unwrap_or(DEFAULT_LISTEN);
     if !options.allow_unauthenticated {
