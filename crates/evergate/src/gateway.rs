@@ -28,6 +28,7 @@ mod params;
 mod payload;
 mod reload;
 mod remembered;
+mod resources;
 pub(crate) mod server_settings;
 mod startup;
 mod subscriptions;

@@ -100,6 +100,11 @@ const NOT_FORWARDED: &[&str] = &[
 // === impl Server ===
 
 impl Server {
+    /// Wanted, and usable.
+    pub(crate) fn is_on(&self) -> bool {
+        !self.disabled && self.unusable.is_none()
+    }
+
     /// A server of which nothing is said but how to reach it.
     pub(crate) fn plain(settings: Settings) -> Self {
         Self {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use evergate_runtime::{Outcome, RawJson, RpcError, StateKind, SubscribeError};
+use evergate_runtime::{RawJson, RpcError, StateKind};
 use http::HeaderMap;
 
 use super::Gateway;
@@ -15,7 +15,6 @@ use super::names;
 use super::outlet::Outlet;
 use super::params;
 use super::view::View;
-use crate::config::Isolation;
 
 /// How a request ended.
 #[derive(Debug, Clone)]
@@ -34,15 +33,6 @@ pub(crate) struct RequestContext {
     pub(crate) stream: Outlet,
     /// Of the HTTP request, if it came in one.
     pub(crate) headers: Option<Arc<HeaderMap>>,
-}
-
-/// Takes a subscription back that the server did not agree to.
-struct Undo<'a> {
-    gateway: &'a Gateway,
-    server: &'a Arc<str>,
-    uri: &'a str,
-    client: &'a Client,
-    armed: bool,
 }
 
 // === impl Gateway ===
@@ -218,94 +208,6 @@ impl Gateway {
         listed().or_else(unlisted)
     }
 
-    async fn resource(
-        self: &Arc<Self>,
-        client: &Arc<Client>,
-        method: &str,
-        uri: &str,
-        forwarded: &Forward,
-        context: &RequestContext,
-    ) -> Answer {
-        self.first_lists(client).await;
-        let view = self.view(client);
-        let owner = view.merged.resource(uri).cloned().or_else(|| self.only_server(client));
-        match (owner, method) {
-            (Some(server), "resources/read") => {
-                forward(self, client, &server, forwarded.clone(), context).await
-            }
-            (Some(server), _) => self.subscribe(client, &server, method, uri).await,
-            // A tool's result may link to a resource that nobody lists.
-            (None, "resources/read") => self.read_anywhere(client, uri, forwarded, context).await,
-            (None, _) => Answer::Error(plain(
-                error_body::RESOURCE_NOT_FOUND,
-                format!(
-                    "Resource not found: no server lists {uri}; at /mcp/{{server}} it would reach that server"
-                ),
-            )),
-        }
-    }
-
-    /// Asks every connected server that has resources, until one knows this one. Reading does no harm.
-    async fn read_anywhere(
-        self: &Arc<Self>,
-        client: &Arc<Client>,
-        uri: &str,
-        forwarded: &Forward,
-        context: &RequestContext,
-    ) -> Answer {
-        for server in self.servers_with(client, "resources") {
-            let connected = self.server_for(client, &server);
-            let connected = connected.is_some_and(|s| s.status().state == StateKind::Connected);
-            if !connected {
-                continue;
-            }
-            let answer = forward(self, client, &server, forwarded.clone(), context).await;
-            if matches!(answer, Answer::Result(_) | Answer::Cancelled) {
-                return answer;
-            }
-        }
-        let message = format!("Resource not found: no server knows {uri}");
-        Answer::Error(plain(error_body::RESOURCE_NOT_FOUND, message))
-    }
-
-    async fn subscribe(
-        self: &Arc<Self>,
-        client: &Arc<Client>,
-        server: &Arc<str>,
-        method: &str,
-        uri: &str,
-    ) -> Answer {
-        let Some(handle) = self.server_for(client, server) else {
-            return Answer::Error(super::forward::gone(server));
-        };
-        let done = Answer::Result(RawJson::empty_object());
-        if method == "resources/subscribe" {
-            // Before the server is asked: its first news may come with its answer.
-            let is_new = self.subscriptions.add(server, uri, client.uid);
-            let undo = Undo { gateway: self, server, uri, client, armed: is_new };
-            return match handle.subscribe(uri).await {
-                Ok(()) => {
-                    undo.disarm();
-                    done
-                }
-                Err(SubscribeError::Call(error)) => {
-                    Answer::Error(error_body::of_call(&error, Some(&handle.status())))
-                }
-                Err(error) => Answer::Error(plain(error_body::INVALID_REQUEST, error.to_string())),
-            };
-        }
-        let last = self.subscriptions.remove(server, uri, &client.uid);
-        if !last && self.is_shared(server) {
-            return done;
-        }
-        match handle.unsubscribe(uri).await {
-            Ok(()) => done,
-            // A server that is away has nothing left to be told: it is not subscribed again when it comes back.
-            Err(error) if error.outcome == Outcome::NotSent => done,
-            Err(error) => Answer::Error(error_body::of_call(&error, Some(&handle.status()))),
-        }
-    }
-
     /// Each client gets what it asked for; servers are asked for the most that any client wants.
     async fn set_level(
         self: &Arc<Self>,
@@ -339,21 +241,15 @@ impl Gateway {
     }
 
     /// The server that everything must be meant for, if the client sees only one.
-    fn only_server(&self, client: &Client) -> Option<Arc<str>> {
+    pub(super) fn only_server(&self, client: &Client) -> Option<Arc<str>> {
         if let Scope::One(server) = &client.scope {
             return Some(server.clone());
         }
         let config = self.config();
-        let mut usable = config.servers.iter().filter(|(name, server)| {
-            server.unusable.is_none() && !server.disabled && client.may_use(name)
-        });
+        let mut usable =
+            config.servers.iter().filter(|(name, server)| server.is_on() && client.may_use(name));
         let only = usable.next().map(|(name, _)| Arc::from(name.as_str()));
         only.filter(|_| usable.next().is_none())
-    }
-
-    fn is_shared(&self, server: &str) -> bool {
-        let config = self.config();
-        config.servers.get(server).is_some_and(|server| server.isolation == Isolation::Shared)
     }
 
     fn roots_changed(self: &Arc<Self>, client: &Arc<Client>) {
@@ -363,22 +259,6 @@ impl Gateway {
         // With more than one, no shared server could find out whose roots are meant.
         if !others.into_iter().any(|other| other.answers("roots/list")) {
             self.hub.roots_changed();
-        }
-    }
-}
-
-// === impl Undo ===
-
-impl Undo<'_> {
-    fn disarm(mut self) {
-        self.armed = false;
-    }
-}
-
-impl Drop for Undo<'_> {
-    fn drop(&mut self) {
-        if self.armed {
-            self.gateway.subscriptions.remove(self.server, self.uri, &self.client.uid);
         }
     }
 }

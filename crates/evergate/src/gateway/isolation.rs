@@ -215,7 +215,7 @@ impl PrivateServers {
             let known = config.servers.get(&**name);
             let wanted = known.is_some_and(|server| {
                 let ours = server.isolation == Isolation::PerClient && client.may_use(name);
-                ours && !server.disabled && server.unusable.is_none()
+                ours && server.is_on()
             });
             let status = hub.server(name).map(|server| server.status());
             let busy = status.is_ok_and(|status| status.in_flight + status.held > 0)

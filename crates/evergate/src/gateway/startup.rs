@@ -21,8 +21,7 @@ impl Gateway {
     pub(super) async fn first_lists(&self, client: &Client) {
         let config = self.config();
         for (name, server) in &config.servers {
-            let off = server.disabled || server.unusable.is_some() || !client.may_use(name);
-            if off {
+            if !server.is_on() || !client.may_use(name) {
                 continue;
             }
             match server.isolation {

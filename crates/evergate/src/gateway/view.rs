@@ -82,9 +82,7 @@ impl Gateway {
         let visible: Vec<_> = config
             .servers
             .iter()
-            .filter(|(name, server)| {
-                server.unusable.is_none() && !server.disabled && client.may_use(name)
-            })
+            .filter(|(name, server)| server.is_on() && client.may_use(name))
             .collect();
         let alone = visible.len() == 1;
         let mut owners = visible.into_iter().filter_map(|(name, server)| {
@@ -117,9 +115,7 @@ impl Gateway {
         let visible: Vec<(&str, &config::Server, Arc<ServerCatalog>)> = config
             .servers
             .iter()
-            .filter(|(name, server)| {
-                server.unusable.is_none() && !server.disabled && client.may_use(name)
-            })
+            .filter(|(name, server)| server.is_on() && client.may_use(name))
             .filter_map(|(name, server)| {
                 let entry = offered_to(client, catalog, name, server)?;
                 Some((name.as_str(), server, entry))
