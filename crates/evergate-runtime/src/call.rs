@@ -260,12 +260,13 @@ impl Call {
         }
     }
 
-    /// Whether the server says that calling this tool twice does no harm.
+    /// Whether the server says that calling this tool twice does no harm. Only its own word counts: not that of one
+    /// it replaced, nor what an earlier process heard.
     fn is_harmless(&self) -> bool {
-        let catalog = self.slot.shared.catalog.snapshot();
-        let server = catalog.server(&self.slot.name);
-        let tool = self.request.tool().zip(server).and_then(|(tool, server)| server.tool(tool));
-        tool.is_some_and(|tool| tool.harmless)
+        let Some(tool) = self.request.tool() else { return false };
+        let listed = self.slot.shared.catalog.last_good(&self.slot.name, self.slot.id);
+        let listed = listed.filter(|listed| listed.generation.is_some());
+        listed.is_some_and(|listed| listed.tool(tool).is_some_and(|tool| tool.harmless))
     }
 
     fn finish(&self, answer: Answer, generation: Generation) -> Result<RawJson, CallError> {

@@ -155,7 +155,7 @@ impl Connection {
     /// Sends something nobody answers.
     pub(crate) async fn notify(&self, message: Bytes) -> Result<(), TransportError> {
         tokio::select! {
-            result = self.link.post(message) => result,
+            result = self.link.post(message, None) => result,
             () = self.cut.cancelled() => Err(TransportError::Closed),
         }
     }

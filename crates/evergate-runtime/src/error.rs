@@ -69,6 +69,15 @@ pub enum CallFailure {
         /// The limit.
         limit: usize,
     },
+    /// The server is connected, and busy with as many calls as `max_in_flight` allows: this one's turn did not come in
+    /// time.
+    #[error(
+        "the server is given at most {limit} call(s) at once, and this one's turn did not come"
+    )]
+    TooBusy {
+        /// The limit.
+        limit: usize,
+    },
     /// The call's own time ran out.
     #[error("no answer within {after:?}")]
     TimedOut {

@@ -34,6 +34,7 @@ pub(crate) mod method {
 /// JSON-RPC error codes we send ourselves.
 pub(crate) mod code {
     pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
+    pub(crate) const INTERNAL_ERROR: i64 = -32603;
     /// The request makes no sense any more: of the codes JSON-RPC defines this comes nearest.
     pub(crate) const CALL_ENDED: i64 = -32600;
 }

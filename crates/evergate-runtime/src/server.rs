@@ -40,13 +40,6 @@ pub enum SubscribeError {
     Call(#[from] CallError),
 }
 
-/// A subscription that did not come about is not restored later either; one that existed before is left alone.
-struct ForgetOnDrop<'a> {
-    slot: &'a Slot,
-    uri: &'a str,
-    armed: bool,
-}
-
 // === impl ServerHandle ===
 
 impl ServerHandle {
@@ -93,12 +86,11 @@ impl ServerHandle {
     /// resource may have changed unseen.
     pub async fn subscribe(&self, uri: &str) -> Result<(), SubscribeError> {
         let limit = self.slot.settings.max_subscriptions;
-        let is_new = self.slot.side_state.subscribe(uri, limit);
-        let is_new = is_new.ok_or(SubscribeError::TooMany { limit })?;
-        let mut forget = ForgetOnDrop { slot: &self.slot, uri, armed: is_new };
+        let subscribing = self.slot.side_state.subscribe(uri, limit);
+        let subscribing = subscribing.ok_or(SubscribeError::TooMany { limit })?;
         let params = RawJson::from(serde_json::json!({ "uri": uri }));
         self.request(method::SUBSCRIBE, Some(params)).await?;
-        forget.armed = false;
+        subscribing.succeeded();
         Ok(())
     }
 
@@ -148,16 +140,6 @@ impl ServerHandle {
     pub fn refresh(&self) {
         if let Some(connection) = &self.slot.published.borrow().connection {
             connection.inbox().stale_lists().mark_all();
-        }
-    }
-}
-
-// === impl ForgetOnDrop ===
-
-impl Drop for ForgetOnDrop<'_> {
-    fn drop(&mut self) {
-        if self.armed {
-            self.slot.side_state.unsubscribe(self.uri);
         }
     }
 }

@@ -59,12 +59,17 @@ impl Link {
         }
     }
 
-    /// Sends a notification or a response: something nobody answers.
-    pub(crate) async fn post(&self, message: Bytes) -> Result<(), TransportError> {
+    /// Sends a notification or a response: something nobody answers. `call` is the one on whose own stream the server
+    /// asked for it, if it did; only streamable HTTP has such streams.
+    pub(crate) async fn post(
+        &self,
+        message: Bytes,
+        call: Option<&CallWatch>,
+    ) -> Result<(), TransportError> {
         match self {
             Self::Lines(link) => link.post(message).await,
             Self::Sse(link) => link.post(message).await,
-            Self::Http(link) => link.post(message).await,
+            Self::Http(link) => link.post(message, call).await,
         }
     }
 

@@ -78,6 +78,10 @@ impl Front {
         }
     }
 
+    pub(crate) fn policy(&self) -> Arc<Policy> {
+        self.policy.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(crate) fn set_policy(&self, policy: Policy) {
         *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
     }
@@ -96,7 +100,7 @@ impl Front {
                 _ => {}
             }
         }
-        let policy = self.policy.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let policy = self.policy();
         if let Err(refused) = policy.guard.check(request.headers()) {
             tracing::debug!(what = %refused, "refused");
             return turned_away(Refusal::ForbiddenOrigin, request.into_body()).await;
@@ -113,7 +117,7 @@ impl Front {
         reply
     }
 
-    async fn route<B>(self: &Arc<Self>, policy: &Policy, request: Request<B>) -> Reply
+    async fn route<B>(self: &Arc<Self>, policy: &Policy, mut request: Request<B>) -> Reply
     where
         B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -127,12 +131,15 @@ impl Front {
                 return turned_away(Refusal::Unauthorized, request.into_body()).await;
             }
         };
+        // From here on the key is nobody's business.
+        policy.keyring.hide(request.headers_mut());
         let post = request.method() == Method::POST;
         match path.as_str() {
             "/mcp" => mcp_endpoint::answer(self, caller, None, request).await,
             "/sse" if get => legacy_sse::open(self, caller, &request),
             "/message" if post => legacy_sse::message(self, caller, request).await,
-            "/health" if get => health::report(self),
+            "/health" if get => health::report(self, &caller),
+            "/close" if post && !caller.is_unrestricted() => body::refusal(Refusal::Forbidden),
             "/close" if post => self.close(),
             "/livez" | "/readyz" | "/health" | "/sse" => body::wrong_method("GET"),
             "/close" | "/message" => body::wrong_method("POST"),
@@ -156,11 +163,9 @@ impl Front {
         let server = percent_decoded(server);
         let config = self.gateway.config();
         let known = config.servers.get(&server).filter(|known| known.unusable.is_none());
-        if known.is_none() {
+        // What a caller may not use is not there.
+        if known.is_none() || !caller.may_use_server(&server) {
             return turned_away(Refusal::UnknownServer, request.into_body()).await;
-        }
-        if !caller.may_use_server(&server) {
-            return turned_away(Refusal::ForbiddenServer, request.into_body()).await;
         }
         mcp_endpoint::answer(self, caller, Some(&server), request).await
     }

@@ -243,5 +243,5 @@ fn policy(with_keys: bool) -> Policy {
         tools: (number == 1).then(|| vec!["a__e*".to_owned()]),
     });
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 8080));
-    Policy { keyring: Keyring::new(entries), guard: OriginGuard::new(address, &[], &[]) }
+    Policy { keyring: Keyring::new(entries), guard: OriginGuard::new(address, false, &[], &[]) }
 }

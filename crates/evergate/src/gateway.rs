@@ -151,9 +151,6 @@ impl Gateway {
 
     /// A new client, or one from before a restart: everything that concerns clients concerns it from now on.
     pub(crate) fn attach(self: &Arc<Self>, client: &Arc<Client>, restored: bool) {
-        for (name, server) in own_servers(&self.config(), client) {
-            client.private.server(self, client, name, server);
-        }
         let known = if restored {
             self.baseline_view(client).digests()
         } else {
@@ -163,19 +160,26 @@ impl Gateway {
         self.clients.add(client);
         // What changed before it was added, nobody has told it.
         news::tell_changes(client, &self.view(client));
+        if client.ended.is_cancelled() {
+            // Its end came first.
+            self.detach(client);
+        }
     }
 
     /// The client is gone: nothing it had is kept.
     pub(crate) fn detach(self: &Arc<Self>, client: &Arc<Client>) {
         client.end();
-        if !self.clients.remove(client) {
-            return;
-        }
+        self.clients.remove(client);
         for (server, uri) in self.subscriptions.forget(&client.uid) {
             let Ok(handle) = self.hub.server(&server) else { continue };
+            let gateway = self.clone();
             self.tasks.spawn(async move {
                 if let Err(error) = handle.unsubscribe(&uri).await {
                     tracing::debug!(%server, error = error.chain(), "could not unsubscribe");
+                }
+                // Somebody may have come meanwhile, and been heard before this.
+                if gateway.subscriptions.is_wanted(&server, &uri) {
+                    gateway.subscribe_in_time(handle, uri);
                 }
             });
         }
@@ -228,16 +232,15 @@ impl Gateway {
 
     /// A question of a shared server that cannot be tied to a call. If only one client could be meant, it is meant.
     async fn unattributed(&self, request: ServerRequest) -> Result<RawJson, RpcError> {
-        let candidates: Vec<Arc<Client>> = self
-            .clients
-            .all()
-            .into_iter()
-            .filter(|client| client.may_use(&request.server) && client.answers(&request.method))
-            .collect();
+        let mut candidates = self.clients.all();
+        candidates.retain(|client| client.may_use(&request.server));
+        // Roots are told by whoever has some. With anything else, who could answer says nothing about who is meant.
+        if request.method == "roots/list" {
+            candidates.retain(|client| client.answers(&request.method));
+        }
         match (&candidates[..], request.attribution) {
-            // Who of them could answer says nothing about who is meant.
             (_, Attribution::Ambiguous) => Err(ambiguous("several clients have calls in flight")),
-            ([client], _) => client.ask(&request.method, request.params.as_ref(), None).await,
+            ([client], _) => client.ask(&request.method, request.params.as_ref(), None, None).await,
             ([], _) => {
                 let message = format!("no client that offers {} is connected", request.method);
                 Err(RpcError::with(error_body::METHOD_NOT_FOUND, message))

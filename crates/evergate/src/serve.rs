@@ -157,12 +157,17 @@ pub(crate) async fn pipes(
         }
     };
     stop.cancel();
-    if let Some(state) = &state {
-        keeper::save_catalogs(state, &gateway).await;
+    let closing = async {
+        if let Some(state) = &state {
+            keeper::save_catalogs(state, &gateway).await;
+        }
+        gateway.shutdown(Duration::ZERO).await;
+        beside.ended(LAST_BYTES).await;
+    };
+    tokio::select! {
+        () = closing => Ok(served?),
+        () = signals.end() => Err(Failure::internal("ended at once by a signal")),
     }
-    gateway.shutdown(Duration::ZERO).await;
-    beside.ended(LAST_BYTES).await;
-    Ok(served?)
 }
 
 /// The directory that was given, else the usual one for these files, else none.
@@ -215,7 +220,12 @@ fn policy(settings: &config::Gateway, address: SocketAddr) -> Policy {
     });
     Policy {
         keyring: Keyring::new(keys),
-        guard: OriginGuard::new(address, &settings.allowed_hosts, &settings.allowed_origins),
+        guard: OriginGuard::new(
+            address,
+            !settings.auth.is_empty(),
+            &settings.allowed_hosts,
+            &settings.allowed_origins,
+        ),
     }
 }
 

@@ -39,6 +39,16 @@ const MAX_STEM_CHARS: usize = 40;
 /// Bytes of the hash that tells apart files of the same name.
 const HASH_BYTES: usize = 4;
 
+/// A folder, with those above it, that only this user can enter.
+pub(crate) fn create_private_directory(path: &std::path::Path) -> io::Result<()> {
+    private_file::create_directory(path)
+}
+
+/// A new file that only this user can read; one that is there already is an error.
+pub(crate) fn create_private(path: &std::path::Path, text: &[u8]) -> io::Result<()> {
+    private_file::create_once(path, text)
+}
+
 // === impl StateDir ===
 
 impl StateDir {

@@ -114,8 +114,15 @@ impl Call {
                 () = slot.shared.closing.cancelled() => return Err(CallFailure::ShuttingDown),
                 () = slot.retirement.begun() => return Err(CallFailure::Removed),
                 () = sleep_until(until) => {
-                    let now = published.borrow().clone();
-                    return Err(not_connected(&now, self.clock.started.elapsed()));
+                    let (now, waited) = (published.borrow().clone(), self.clock.started.elapsed());
+                    let view = view(&now, slot.commands.underway(), after, until, waited);
+                    return Err(match view {
+                        // All that was missing was a permit.
+                        View::Ready(_) if permit.is_none() => {
+                            CallFailure::TooBusy { limit: slot.settings.max_in_flight }
+                        }
+                        _ => not_connected(&now, waited),
+                    });
                 }
             }
         }

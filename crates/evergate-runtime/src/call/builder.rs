@@ -137,8 +137,10 @@ impl CallBuilder {
         self
     }
 
-    /// Headers for this call's own request, in place of the server's of the same name. Never logged. Those that belong
-    /// to the protocol are left out. Means nothing to child processes.
+    /// Headers for this call's own request, for resuming the stream its answer comes on and for answering what the
+    /// server asks on that stream, in place of the server's of the same name. Should the server refuse them (401),
+    /// this call fails and no other. Never logged. Those that belong to the protocol are left out. Means nothing to
+    /// child processes.
     pub fn headers(mut self, mut headers: HeaderMap) -> Self {
         let reserved: Vec<_> = headers.keys().filter(|name| is_reserved(name)).cloned().collect();
         for name in reserved {

@@ -117,8 +117,15 @@ impl Lists {
         let kept = |list: fn(&ServerCatalog) -> &Vec<Item>| {
             before.map_or_else(Vec::new, |before| list(before).clone())
         };
+        let mut tools = kept(|before| &before.tools);
+        if before.is_some_and(|before| before.generation.is_none()) {
+            // An earlier process heard it: good enough to be shown, not to send a call twice.
+            for tool in &mut tools {
+                tool.harmless = false;
+            }
+        }
         Self {
-            tools: kept(|before| &before.tools),
+            tools,
             prompts: kept(|before| &before.prompts),
             resources: kept(|before| &before.resources),
             templates: kept(|before| &before.resource_templates),

@@ -131,7 +131,11 @@ impl CallWatch {
         self.track.as_ref()?.headers.as_ref()
     }
 
-    /// Who answers what the server asks because of it.
+    /// It went out with what one caller put on it: a refusal of those credentials says nothing about the server's own.
+    pub(crate) fn has_own_headers(&self) -> bool {
+        self.headers().is_some_and(|headers| !headers.is_empty())
+    }
+
     /// Whether both calls were made by the same caller: by its number, else by who answers for it.
     pub(crate) fn has_same_caller(&self, other: &Self) -> bool {
         let (Some(mine), Some(theirs)) = (&self.track, &other.track) else { return false };
@@ -142,6 +146,7 @@ impl CallWatch {
         }
     }
 
+    /// Who answers what the server asks because of it.
     pub(crate) fn handlers(&self) -> Option<&Arc<Handlers>> {
         self.track.as_ref()?.handlers.as_ref()
     }

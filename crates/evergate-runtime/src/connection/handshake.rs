@@ -89,7 +89,7 @@ pub(crate) async fn shake(
     if let Link::Http(link) = link {
         link.establish(peer.version);
     }
-    let confirmed = link.post(protocol::notification(method::INITIALIZED, None)).await;
+    let confirmed = link.post(protocol::notification(method::INITIALIZED, None), None).await;
     confirmed.map_err(|error| match error {
         TransportError::Status { status: 401, .. } => OpenError::AuthRequired { status: 401 },
         error => OpenError::Transport(error),

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use serde::Deserialize;
 use tokio::sync::{Semaphore, broadcast, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -30,6 +31,8 @@ pub(crate) struct Inbox {
     /// How many of them at once; a server that asks for more is out of order.
     capacity: Arc<Semaphore>,
     pings: Arc<Semaphore>,
+    /// How many more are told so at once.
+    refusals: Arc<Semaphore>,
     stale_lists: Arc<StaleLists>,
     /// The connection is over: nobody needs an answer to what its server asked.
     over: CancellationToken,
@@ -101,6 +104,7 @@ impl Inbox {
             handling: Mutex::default(),
             capacity: Arc::new(Semaphore::new(MAX_HANDLING)),
             pings: Arc::new(Semaphore::new(MAX_HANDLING)),
+            refusals: Arc::new(Semaphore::new(MAX_HANDLING)),
             stale_lists: Arc::default(),
             over: CancellationToken::new(),
         }
@@ -214,7 +218,7 @@ impl Inbox {
         // Pings have places of their own: they are answered at once, however busy the embedder is.
         let places = if method == method::PING { &self.pings } else { &self.capacity };
         let Ok(permit) = places.clone().try_acquire_owned() else {
-            self.context.garbage.add(format!("more than {MAX_HANDLING} requests at once"));
+            self.refuse(id, link, cause.cloned());
             return;
         };
         // Now rather than in the task: by then the call may have ended, and another may be the only one.
@@ -223,37 +227,55 @@ impl Inbox {
             let calls = in_flight.waiting.values().map(|waiting| &waiting.watch);
             Asked::because_of(cause, calls, &self.context.handlers)
         });
-        let (inbox, link, withdrawn) = (self.clone(), link.clone(), CancellationToken::new());
+        let (inbox, link, cause) = (self.clone(), link.clone(), cause.cloned());
+        let withdrawn = CancellationToken::new();
         self.handling().insert(id.clone(), withdrawn.clone());
         self.context.tasks.spawn(async move {
+            let responding = async {
+                let response = inbox.response(&id, method, params, asked).await;
+                post(&link, response, cause.as_deref()).await;
+            };
             tokio::select! {
                 () = withdrawn.cancelled() => {}
                 () = inbox.over.cancelled() => {}
-                () = inbox.respond(&id, method, params, asked, &link) => {}
+                () = responding => {}
             }
             inbox.handling().remove(&id);
             drop(permit);
         });
     }
 
-    async fn respond(
+    /// Tells the server that it asks too much at once. One that does not even take that is not told any more.
+    fn refuse(self: &Arc<Self>, id: RawJson, link: &Link, cause: Option<Arc<CallWatch>>) {
+        let Ok(permit) = self.refusals.clone().try_acquire_owned() else {
+            self.context.garbage.add(format!("more than {MAX_HANDLING} requests at once"));
+            return;
+        };
+        let (inbox, link) = (self.clone(), link.clone());
+        self.context.tasks.spawn(async move {
+            let error = RpcError::with(code::INTERNAL_ERROR, "too many requests at once");
+            tokio::select! {
+                () = inbox.over.cancelled() => {}
+                () = post(&link, protocol::error_response(&id, &error), cause.as_deref()) => {}
+            }
+            drop(permit);
+        });
+    }
+
+    async fn response(
         &self,
         id: &RawJson,
         method: String,
         params: Option<RawJson>,
         asked: Option<Asked>,
-        link: &Link,
-    ) {
+    ) -> Bytes {
         let answer = match asked {
             Some(asked) => self.ask(method, params, asked).await,
             None => Ok(RawJson::empty_object()),
         };
-        let response = match answer {
+        match answer {
             Ok(result) => protocol::result_response(id, &result),
             Err(error) => protocol::error_response(id, &error),
-        };
-        if let Err(error) = link.post(response).await {
-            tracing::debug!(%error, "a response did not reach the server");
         }
     }
 
@@ -328,6 +350,12 @@ impl Inbox {
 
     fn handling(&self) -> MutexGuard<'_, HashMap<RawJson, CancellationToken>> {
         self.handling.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn post(link: &Link, response: Bytes, cause: Option<&CallWatch>) {
+    if let Err(error) = link.post(response, cause).await {
+        tracing::debug!(%error, "a response did not reach the server");
     }
 }
 

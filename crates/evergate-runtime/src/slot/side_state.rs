@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use indexmap::IndexSet;
+use indexmap::IndexMap;
 use tokio::sync::broadcast;
 use tokio::time::timeout;
 
@@ -20,7 +20,30 @@ pub(crate) struct SideState {
 #[derive(Debug, Default)]
 struct Kept {
     log_level: Option<String>,
-    subscriptions: IndexSet<String>,
+    subscriptions: IndexMap<String, Subscription>,
+    /// Subscriptions begun so far.
+    begun: u64,
+}
+
+/// One resource, and who wants to hear of it.
+#[derive(Debug)]
+struct Subscription {
+    /// Tells it from an earlier one of the same resource that was ended meanwhile.
+    number: u64,
+    /// Somebody's request for it succeeded.
+    taken: bool,
+    /// Requests for it that are under way.
+    asking: usize,
+}
+
+/// A request for a subscription under way. One that comes to nothing leaves none behind that would be restored later,
+/// unless somebody else has it, or asks for it too.
+#[derive(Debug)]
+pub(crate) struct Subscribing<'a> {
+    state: &'a SideState,
+    uri: &'a str,
+    number: u64,
+    succeeded: bool,
 }
 
 // === impl SideState ===
@@ -30,16 +53,23 @@ impl SideState {
         self.kept().log_level = Some(level.to_owned());
     }
 
-    /// `None` if there are `limit` subscriptions already; else whether this one is new.
-    pub(crate) fn subscribe(&self, uri: &str, limit: usize) -> Option<bool> {
+    /// `None` if there are `limit` subscriptions already.
+    pub(crate) fn subscribe<'a>(&'a self, uri: &'a str, limit: usize) -> Option<Subscribing<'a>> {
         let mut kept = self.kept();
-        if kept.subscriptions.contains(uri) {
-            return Some(false);
+        let Kept { subscriptions, begun, .. } = &mut *kept;
+        if !subscriptions.contains_key(uri) {
+            if subscriptions.len() >= limit {
+                return None;
+            }
+            *begun += 1;
         }
-        if kept.subscriptions.len() >= limit {
-            return None;
-        }
-        Some(kept.subscriptions.insert(uri.to_owned()))
+        let subscription = subscriptions.entry(uri.to_owned()).or_insert(Subscription {
+            number: *begun,
+            taken: false,
+            asking: 0,
+        });
+        subscription.asking += 1;
+        Some(Subscribing { state: self, uri, number: subscription.number, succeeded: false })
     }
 
     pub(crate) fn unsubscribe(&self, uri: &str) {
@@ -57,7 +87,7 @@ impl SideState {
     ) {
         let (log_level, subscriptions) = {
             let kept = self.kept();
-            (kept.log_level.clone(), kept.subscriptions.clone())
+            (kept.log_level.clone(), kept.subscriptions.keys().cloned().collect::<Vec<_>>())
         };
         if let Some(level) = log_level
             && connection.peer().offers.logging
@@ -80,6 +110,30 @@ impl SideState {
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Subscribing ===
+
+impl Subscribing<'_> {
+    /// The server took it.
+    pub(crate) fn succeeded(mut self) {
+        self.succeeded = true;
+    }
+}
+
+impl Drop for Subscribing<'_> {
+    fn drop(&mut self) {
+        let mut kept = self.state.kept();
+        let Some(subscription) = kept.subscriptions.get_mut(self.uri) else { return };
+        if subscription.number != self.number {
+            return;
+        }
+        subscription.asking -= 1;
+        subscription.taken |= self.succeeded;
+        if !subscription.taken && subscription.asking == 0 {
+            kept.subscriptions.shift_remove(self.uri);
+        }
     }
 }
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use evergate_runtime::{HttpKind, Settings};
+use evergate_runtime::{HttpKind, Outcome, Settings, StateKind};
 use evergate_testkit::{Fault, HttpServer, Server};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 
-use crate::raw_http::RawHttp;
+use crate::raw_http::{RawHttp, stream};
 use crate::support::*;
 
 fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -118,5 +118,60 @@ async fn a_server_that_repeats_them_does_not_make_them_known() {
         assert!(shown.contains("<secret>"), "{shown}");
         assert!(!shown.contains("from-source") && !shown.contains("of-the-call"), "{shown}");
         hub.shutdown(SECOND).await;
+    }
+}
+
+#[tokio::test]
+async fn bad_credentials_of_one_call_do_not_park_the_server_of_all() {
+    let server = Server::new();
+    let http = HttpServer::start(server.clone()).await;
+    for url in [http.url(), http.sse_url(), http.rpc_url()] {
+        let (hub, s) = hub(Settings::http(&url).refresh_every(None));
+        hub.watch_catalog().wait_for(|catalog| catalog.version > 0).await.unwrap();
+        server.inject(Fault::Status(401, "no such user".into())).on("tools/call");
+        let own = headers(&[("authorization", "Bearer wrong")]);
+        let error = s.call_tool("bump", json!({})).headers(own).await.unwrap_err();
+        assert_eq!((error.outcome, error.retryable), (Outcome::Rejected, false), "{url}");
+        assert!(error.chain().contains("401") && error.chain().contains("no such user"), "{error}");
+        // The same connection serves the others.
+        s.call_tool("bump", json!({})).await.unwrap();
+        assert_eq!(s.status().generation.unwrap().get(), 1);
+        // Headers that name nothing are nobody's own: this refusal is of the server's credentials.
+        server.inject(Fault::Status(401, "no such user".into())).on("tools/call");
+        s.call_tool("bump", json!({})).headers(headers(&[])).await.unwrap_err();
+        reach(&s, StateKind::PermanentlyFailed).await;
+        hub.shutdown(SECOND).await;
+    }
+}
+
+#[tokio::test]
+async fn the_headers_of_a_call_go_with_its_stream_and_what_is_answered_on_it() {
+    let called = AtomicUsize::new(0);
+    let peer = RawHttp::start(move |asked, message| match &*asked.what {
+        "tools/call" => {
+            let id = message["id"].as_u64().unwrap();
+            called.store(usize::try_from(id).unwrap(), Ordering::SeqCst);
+            let ping = json!({ "jsonrpc": "2.0", "id": "p", "method": "ping" });
+            Some(stream(&format!("id: 1\nretry: 100\ndata: {ping}\n\n")))
+        }
+        "GET" if asked.head.contains("last-event-id") => {
+            let id = called.load(Ordering::SeqCst);
+            let answer = json!({ "jsonrpc": "2.0", "id": id, "result": {} });
+            Some(stream(&format!("data: {answer}\n\n")))
+        }
+        _ => None,
+    })
+    .await;
+    let settings = Settings::http(&peer.url).http_kind(HttpKind::Streamable);
+    let (hub, s) = hub(settings.header("x-token", "ours"));
+    s.call_tool("x", json!({})).headers(headers(&[("x-token", "own")])).await.unwrap();
+    // What has no method is the answer to the ping.
+    peer.wait_for("POST", 1).await;
+    peer.wait_for("GET", 2).await;
+    hub.shutdown(SECOND).await;
+    for asked in ["GET", "POST", "DELETE"].into_iter().flat_map(|what| peer.asked(what)) {
+        let of_the_call = asked.what == "POST" || asked.head.contains("last-event-id");
+        let token = if of_the_call { "x-token: own" } else { "x-token: ours" };
+        assert!(asked.head.lines().any(|line| line == token), "{} {}", asked.what, asked.head);
     }
 }

@@ -3,7 +3,10 @@
 use std::future::IntoFuture as _;
 use std::sync::{Arc, Mutex};
 
-use evergate_runtime::{CallFailure, MemoryConnector, Outcome, Replay, Settings, StateKind};
+use evergate_runtime::{
+    CallFailure, Hub, MemoryConnector, Outcome, Replay, ServerCatalog, ServerHandle, Settings,
+    StateKind,
+};
 use evergate_testkit::{Fault, HttpServer, Server};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream};
@@ -43,6 +46,53 @@ async fn a_call_of_unknown_fate_is_resent_only_where_that_does_no_harm() {
             assert_eq!(server.executions(&id), 1, "{tool} {replay:?}");
             assert!(matches!(error.source, CallFailure::Transport(_)));
         }
+        hub.shutdown(SECOND).await;
+    }
+}
+
+/// Who says that running twice does no harm must be the server that would run it, not whoever had its name before.
+#[tokio::test]
+async fn a_call_is_not_resent_on_the_word_of_a_predecessor() {
+    let (_old, old_http) = http().await;
+    let (before, _s) = hub(fast(Settings::http(old_http.url())));
+    before.watch_catalog().wait_for(|catalog| catalog.version > 0).await.unwrap();
+    let listed = before.catalog().server("s").unwrap().clone();
+    assert!(listed.tool("read").unwrap().harmless);
+    let check = async |server: Server, s: &ServerHandle| {
+        connected(s).await;
+        server.inject(Fault::ExecuteThenCut).on("tools/call");
+        let error = s.call_tool("read", json!({ "call_id": "x" })).await.unwrap_err();
+        assert_eq!((error.outcome, error.retryable), (Outcome::Unknown, false));
+        assert_eq!(server.executions("x"), 1);
+    };
+
+    // Replaced, and not listed yet.
+    let (server, new_http) = http().await;
+    server.inject(Fault::HangBeforeHeaders).on("tools/list").forever();
+    let s = before.replace("s", fast(Settings::http(new_http.url()))).unwrap();
+    check(server, &s).await;
+    assert!(before.catalog().server("s").is_some(), "the old list still stands");
+
+    // Listed by an earlier process; since then it hangs, or refuses to be listed.
+    let refusal = Fault::Status(
+        500,
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"no"}}"#.into(),
+    );
+    for fault in [Fault::HangBeforeHeaders, refusal] {
+        let (server, new_http) = http().await;
+        let refuses = matches!(fault, Fault::Status(..));
+        server.inject(fault).on("tools/list").forever();
+        let restored = ServerCatalog::clone(&listed);
+        let hub = Hub::builder()
+            .server("s", fast(Settings::http(new_http.url())))
+            .restore("s", restored)
+            .start()
+            .unwrap();
+        while refuses && hub.catalog().server("s").unwrap().generation.is_none() {
+            tokio::time::sleep(SECOND / 100).await;
+        }
+        check(server, &hub.server("s").unwrap()).await;
+        assert!(hub.catalog().server("s").unwrap().tool("read").is_some());
         hub.shutdown(SECOND).await;
     }
 }

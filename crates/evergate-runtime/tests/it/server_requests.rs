@@ -184,3 +184,56 @@ async fn a_repeated_subscription_that_fails_leaves_the_first_alone() {
     connected(&s).await;
     server.wait_for(|c| c.subscriptions == ["test://a"]).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_too_much_at_once_is_told_so() {
+    let (server, _memory, settings) = memory();
+    let handlers = Handlers::new().on_sampling(|_| std::future::pending());
+    let (_hub, s) = with_handlers(settings, handlers);
+    connected(&s).await;
+    let mut asked: Vec<_> =
+        (0..70).map(|_| server.request_client("sampling/createMessage", json!({}))).collect();
+    for refused in asked.drain(64..) {
+        let answer = tokio::time::timeout(PATIENCE, refused).await.expect("an answer").unwrap();
+        assert_eq!(answer["error"]["code"], -32603, "{answer}");
+        assert!(answer.to_string().contains("too many requests at once"), "{answer}");
+    }
+    for handled in &mut asked {
+        handled.try_recv().unwrap_err();
+    }
+    assert_eq!(s.status().garbage, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_is_kept_for_whoever_of_several_is_left() {
+    let (server, memory, settings) = memory();
+    let (_hub, s) = hub(settings);
+    connected(&s).await;
+    memory.kill();
+    reach(&s, evergate_runtime::StateKind::Reconnecting).await;
+    let mut waiting = Vec::new();
+    for uri in ["test://a", "test://a", "test://b", "test://b"] {
+        let (s, held) = (s.clone(), s.status().held);
+        waiting.push(tokio::spawn({
+            let s = s.clone();
+            async move { s.subscribe(uri).await }
+        }));
+        while s.status().held == held {
+            tokio::task::yield_now().await;
+        }
+    }
+    let kept = waiting.remove(1);
+    for cancelled in waiting {
+        cancelled.abort();
+        assert!(cancelled.await.unwrap_err().is_cancelled());
+    }
+    memory.revive();
+    kept.await.unwrap().unwrap();
+    s.restart();
+    beyond(&s, s.status().generation.unwrap().get()).await;
+    // By the caller, and by each new connection.
+    let told = server.wait_for(|c| c.requests.get("resources/subscribe") == Some(&3));
+    tokio::time::timeout(PATIENCE, told).await.expect("nobody restored it");
+    let told = server.received("resources/subscribe");
+    assert!(told.iter().all(|params| params.contains("test://a")), "{told:?}");
+}

@@ -205,6 +205,20 @@ async fn calls_beyond_the_limit_of_the_server_wait_their_turn() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_that_never_got_its_turn_says_that_the_server_is_busy() {
+    let (server, _memory, settings) = memory();
+    let (_hub, s) = hub(settings.max_in_flight(1));
+    let _busy = tokio::spawn(s.call_tool("hold", json!({})).into_future());
+    server.wait_for(|c| c.calls == 1).await;
+    let started = Instant::now();
+    let error = s.call_tool("bump", json!({})).hold(5 * SECOND).await.unwrap_err();
+    assert_eq!(started.elapsed(), 5 * SECOND);
+    assert_eq!((error.outcome, error.retryable), (Outcome::NotSent, true));
+    assert!(matches!(error.source, CallFailure::TooBusy { limit: 1 }), "{error}");
+    assert!(error.to_string().contains("at most 1 call"), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_call_pulls_a_slow_probe_forward_but_does_not_hammer() {
     let (_server, memory, settings) = memory();
     let (_hub, s) = hub(settings);

@@ -13,7 +13,7 @@ use crate::output;
 /// Call one tool and print its result.
 ///
 /// Exits with 0 if the tool answered, also when its answer says `isError`; with 69 if the server could not be reached or
-/// the outcome is unknown; with 64 if the arguments are not JSON or the configuration does not allow
+/// the outcome is unknown; with 64 if the arguments are not a JSON object or the configuration does not allow
 /// the tool. The error says whether the call may have run.
 #[derive(Debug, Args)]
 pub(crate) struct Call {
@@ -41,6 +41,9 @@ impl Call {
         let arguments = RawJson::from_text(self.arguments.clone()).map_err(|error| {
             Failure::usage(format!("the arguments are not valid JSON: {error}"))
         })?;
+        if !arguments.as_str().trim_start().starts_with('{') {
+            return Err(Failure::usage("the arguments must be a JSON object".into()));
+        }
         let config = self.config.load_usable()?;
         let rules = config.servers.get(&self.server).map(|server| server.tools.clone());
         let rules = rules.unwrap_or_default();

@@ -39,7 +39,7 @@ pub(super) fn of_connection(reader: &Reader<'_>, gateway: &Gateway) -> String {
     }
     // Other folders make other files of relative paths, and the gateway's limit is the server's.
     text.push_str(&reader.around().folder.to_string_lossy());
-    text.push_str(&gateway.max_result_bytes.to_string());
+    text.push_str(&gateway.max_message_bytes().to_string());
     Sha256::digest(text.as_bytes()).iter().fold(String::new(), |mut hex, byte| {
         // Writing to a string cannot fail.
         let _ = write!(hex, "{byte:02x}");

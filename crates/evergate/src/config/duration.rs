@@ -1,11 +1,10 @@
-//! How long: `"45s"`, `"500ms"`, or the bare numbers of other clients' files.
+//! How long: `"45s"`, `"500ms"`, and for a key that other clients have too, their bare numbers.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
 /// A duration, and how it was understood if there was more than one way.
-#[derive(Debug, PartialEq)]
 pub(super) struct Understood {
     pub(super) duration: Duration,
     pub(super) note: Option<String>,
@@ -16,15 +15,24 @@ pub(super) struct Understood {
 const FIRST_MILLISECONDS: f64 = 1000.0;
 
 /// What the runtime takes at most: longer ones could make a clock overflow.
-pub(super) const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+pub(crate) const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-pub(super) fn read(value: &Value) -> Result<Understood, String> {
+/// One of Evergate's own: its unit must be written, a guess could be wrong by a factor of a thousand.
+pub(super) fn read(value: &Value) -> Result<Duration, String> {
     match value {
-        Value::String(text) => {
-            parse(text).map(|duration| Understood { duration, note: None }).ok_or_else(|| {
-                format!("{text:?} is not a duration such as \"45s\", \"500ms\", \"2m\" or \"1h\"")
-            })
-        }
+        Value::String(text) => parse(text).ok_or_else(|| {
+            format!("{text:?} is not a duration such as \"45s\", \"500ms\", \"2m\" or \"1h\"")
+        }),
+        Value::Number(number) => Err(format!(
+            "{number} has no unit: write a text such as \"45s\", \"500ms\", \"2m\" or \"6h\""
+        )),
+        _ => Err("must be a duration such as \"45s\"".into()),
+    }
+}
+
+/// One that other clients have too, and write as a bare number.
+pub(super) fn read_foreign(value: &Value) -> Result<Understood, String> {
+    match value {
         Value::Number(number) => {
             let number = number.as_f64().unwrap_or_default();
             let (seconds, unit) = if number < FIRST_MILLISECONDS {
@@ -39,7 +47,7 @@ pub(super) fn read(value: &Value) -> Result<Understood, String> {
             ));
             Ok(Understood { duration, note })
         }
-        _ => Err("must be a duration such as \"45s\"".into()),
+        value => read(value).map(|duration| Understood { duration, note: None }),
     }
 }
 

@@ -69,6 +69,9 @@ pub(crate) enum Naming {
 /// Longer separators would leave too little of the 64 characters that clients allow a name.
 const LONGEST_SEPARATOR: usize = 8;
 
+/// Results up to this size can be written to `payload_dir`.
+const LARGEST_PAYLOAD: usize = 256 << 20;
+
 // === impl Gateway ===
 
 impl Default for Gateway {
@@ -107,8 +110,16 @@ impl Gateway {
         }
         Err(format!(
             "{address} can be reached from other machines, and gateway.auth.keys is empty: add a key, listen on \
-             127.0.0.1, or set gateway.auth.allow_unauthenticated to true"
+             127.0.0.1, set gateway.auth.allow_unauthenticated to true, or give --allow-unauthenticated"
         ))
+    }
+
+    /// The largest message of a server that says nothing else. What is to be written to a folder must arrive first.
+    pub(super) fn max_message_bytes(&self) -> usize {
+        match self.payload_dir {
+            Some(_) => self.max_result_bytes.max(LARGEST_PAYLOAD),
+            None => self.max_result_bytes,
+        }
     }
 }
 
@@ -169,6 +180,7 @@ pub(super) fn read(section: &mut Reader<'_>) -> Gateway {
         }
         set(field, duration);
     }
+    // Only a warning: the command line may name another address, or allow this one. Serving is refused there.
     // Keys that are given but cannot be used were reported already.
     let auth = section.object().and_then(|section| section.get("auth"));
     let has_keys = auth.is_some_and(|auth| auth.get("keys").is_some());
@@ -176,7 +188,7 @@ pub(super) fn read(section: &mut Reader<'_>) -> Gateway {
         && !has_keys
         && let Err(message) = gateway.may_listen_on(address)
     {
-        section.error("listen", &message);
+        section.warning("listen", &message);
     }
     gateway
 }

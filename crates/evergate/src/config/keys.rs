@@ -37,6 +37,8 @@ enum Kind {
     Count,
     Number,
     Duration,
+    /// Other clients write a bare number.
+    DurationOrNumber,
     DurationOrNever,
     Size,
     Texts,

@@ -274,7 +274,13 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn duration(&mut self, key: &'static str) -> Option<Duration> {
         let value = self.take(key)?;
-        match duration::read(value) {
+        duration::read(value).map_err(|message| self.error(key, &message)).ok()
+    }
+
+    /// A duration that other clients have too; a note says how their bare number was understood.
+    pub(crate) fn foreign_duration(&mut self, key: &'static str) -> Option<Duration> {
+        let value = self.take(key)?;
+        match duration::read_foreign(value) {
             Ok(understood) => {
                 if let Some(note) = understood.note {
                     self.note(key, &note);

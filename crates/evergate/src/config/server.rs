@@ -127,14 +127,13 @@ pub(super) fn read(name: &str, reader: &mut Reader<'_>, gateway: &Gateway) -> Op
     for key in MEANT_FOR_CLIENTS {
         reader.take(key);
     }
-    let target = target(reader);
+    let (settings, summary) = target(reader);
     let tools = tools::read(reader);
     let isolations = [("shared", Isolation::Shared), ("per_client", Isolation::PerClient)];
     let isolation = reader.choice("isolation", &isolations).unwrap_or_default();
     let headers_from_client = headers_from_client(reader, gateway);
     let bearer_token_file = bearer_token_file(reader, &headers_from_client);
-    let (settings, summary) = target?;
-    let settings = settings.max_message_bytes(gateway.max_result_bytes);
+    let settings = settings.max_message_bytes(gateway.max_message_bytes());
     let settings = timing(reader, settings);
     let (settings, required) = lifecycle::read(reader, settings);
     let enabled = reader.flag("enabled").unwrap_or(true);
@@ -158,7 +157,7 @@ pub(super) fn read(name: &str, reader: &mut Reader<'_>, gateway: &Gateway) -> Op
     let connection_digest = digest::of_connection(reader, gateway);
     Some(Server {
         settings,
-        summary,
+        summary: summary?,
         disabled,
         unusable,
         required,
@@ -170,8 +169,9 @@ pub(super) fn read(name: &str, reader: &mut Reader<'_>, gateway: &Gateway) -> Op
     })
 }
 
-/// Where the server is, and that fit to be shown.
-fn target(reader: &mut Reader<'_>) -> Option<(Settings, String)> {
+/// Where the server is, and that fit to be shown. Without the latter it is nowhere, and the settings are only good for
+/// finding what else is wrong with the entry.
+fn target(reader: &mut Reader<'_>) -> (Settings, Option<String>) {
     let command = reader.string("command");
     let url = reader.string("url");
     let kind = reader.choice("type", KINDS);
@@ -179,14 +179,24 @@ fn target(reader: &mut Reader<'_>) -> Option<(Settings, String)> {
     let args = reader.strings("args").unwrap_or_default();
     let (env, headers) = (reader.pairs("env"), reader.pairs("headers"));
     let cwd = reader.string("cwd");
+    let child = |command: String| {
+        let settings = Settings::stdio(command, args);
+        let settings = env.into_iter().fold(settings, |all, (name, value)| all.env(name, value));
+        if let Some(cwd) = cwd { settings.cwd(cwd) } else { settings }
+    };
+    let url = url.unwrap_or_default();
+    let remote = |kind: HttpKind| {
+        let settings = Settings::http(url.clone()).http_kind(kind);
+        headers.into_iter().fold(settings, |all, (name, value)| all.header(name, value))
+    };
     match (reader.has("command"), reader.has("url")) {
         (true, true) => {
             reader.error("", "has both a command and a url: remove one of them");
-            None
+            (remote(HttpKind::Auto), None)
         }
         (false, false) => {
             reader.error("", "has neither a command nor a url");
-            None
+            (child("none".to_owned()), None)
         }
         (true, false) => {
             if !matches!(kind, None | Some(Kind::Stdio)) {
@@ -194,28 +204,20 @@ fn target(reader: &mut Reader<'_>) -> Option<(Settings, String)> {
             }
             let command = command.unwrap_or_default();
             let summary = format!("stdio: {command}");
-            let mut settings = Settings::stdio(command, args);
-            for (name, value) in env {
-                settings = settings.env(name, value);
-            }
-            Some((if let Some(cwd) = cwd { settings.cwd(cwd) } else { settings }, summary))
+            (child(command), Some(summary))
         }
         (false, true) => {
             let Kind::Http(kind) = kind.unwrap_or(Kind::Http(HttpKind::Auto)) else {
                 reader.error("type", "is \"stdio\", but the server has a url");
-                return None;
+                return (remote(HttpKind::Auto), None);
             };
-            let mut settings = Settings::http(url.clone().unwrap_or_default()).http_kind(kind);
-            for (name, value) in headers {
-                settings = settings.header(name, value);
-            }
-            Some((settings, format!("http: {}", without_secrets(&url.unwrap_or_default()))))
+            (remote(kind), Some(format!("http: {}", without_secrets(&url))))
         }
     }
 }
 
 fn timing(reader: &mut Reader<'_>, mut settings: Settings) -> Settings {
-    if let Some(timeout) = reader.duration("timeout") {
+    if let Some(timeout) = reader.foreign_duration("timeout") {
         settings = settings.timeout(timeout).max_timeout(timeout.max(Duration::from_secs(3600)));
     }
     if let Some(timeout) = reader.duration("max_timeout") {

@@ -60,7 +60,7 @@ pub(super) fn refusal(refusal: Refusal) -> Reply {
     let body = ReplyBody::whole(refusal.body().into());
     let mut reply = with(refusal.status(), Some("application/json"), body);
     match refusal {
-        Refusal::TooManySessions | Refusal::Draining => {
+        Refusal::TooManySessions | Refusal::TooManyRequests | Refusal::Draining => {
             reply.headers_mut().insert(RETRY_AFTER, RETRY_LATER);
         }
         Refusal::Unauthorized => {

@@ -6,6 +6,7 @@ use evergate_runtime::StateKind;
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
+use super::keys::Caller;
 use super::{Front, Reply, body};
 use crate::config::{Config, Isolation};
 use crate::gateway::Gateway;
@@ -29,12 +30,13 @@ pub(super) fn ready(gateway: &Gateway) -> Reply {
 }
 
 /// Everything, as JSON. Always `200`: that the report could be made is not the same as that all is well.
-pub(super) fn report(front: &Arc<Front>) -> Reply {
+pub(super) fn report(front: &Arc<Front>, caller: &Caller) -> Reply {
     let gateway = &front.gateway;
     let config = gateway.config();
     let servers: Map<String, Value> = config
         .servers
         .iter()
+        .filter(|(name, _)| caller.may_use_server(name))
         .map(|(name, server)| (name.clone(), server_report(gateway, name, server)))
         .collect();
     let troubled = servers.values().any(|server| {
@@ -58,7 +60,7 @@ pub(super) fn report(front: &Arc<Front>) -> Reply {
             "sessions": gateway.clients.count(),
             "catalogVersion": gateway.hub().catalog().version,
             "servers": servers,
-            "warnings": gateway.name_warnings(),
+            "warnings": if caller.is_unrestricted() { gateway.name_warnings() } else { Vec::new() },
         }),
     )
 }

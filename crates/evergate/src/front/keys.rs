@@ -5,10 +5,11 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
-use http::HeaderMap;
 use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderName};
 use sha2::{Digest as _, Sha256};
 use wildmatch::WildMatch;
 
@@ -53,6 +54,8 @@ struct Key {
 
 #[derive(Debug)]
 struct Rights {
+    /// Different for all that ever were in this process: what was derived from one is not good for another.
+    number: u64,
     name: String,
     servers: Option<Vec<WildMatch>>,
     tools: Option<Vec<WildMatch>>,
@@ -71,6 +74,7 @@ impl Keyring {
         let key = |entry: KeyEntry| Key {
             digest: Sha256::digest(&entry.secret).into(),
             rights: Arc::new(Rights {
+                number: next_number(),
                 name: entry.name,
                 servers: entry.servers.map(globs),
                 tools: entry.tools.map(globs),
@@ -98,9 +102,27 @@ impl Keyring {
     /// The holder of the key of this name, as of now; somebody who may use nothing if there is no such key any more.
     pub(crate) fn holder(&self, name: &str) -> Caller {
         let known = self.keys.iter().find(|key| key.rights.name == name);
-        let nothing =
-            || Rights { name: name.to_owned(), servers: Some(Vec::new()), tools: Some(Vec::new()) };
+        let nothing = || Rights {
+            number: next_number(),
+            name: name.to_owned(),
+            servers: Some(Vec::new()),
+            tools: Some(Vec::new()),
+        };
         Caller(Some(known.map_or_else(|| Arc::new(nothing()), |key| key.rights.clone())))
+    }
+
+    /// Takes the gateway's own keys out: they are no server's business.
+    pub(crate) fn hide(&self, headers: &mut HeaderMap) {
+        if self.keys.is_empty() {
+            return;
+        }
+        for name in [AUTHORIZATION, HeaderName::from_static(API_KEY)] {
+            let Some(value) = headers.get(&name) else { continue };
+            let alone = HeaderMap::from_iter([(name.clone(), value.clone())]);
+            if presented(&alone).any(|secret| self.find(secret).is_some()) {
+                headers.remove(&name);
+            }
+        }
     }
 
     fn find(&self, secret: &[u8]) -> Option<Arc<Rights>> {
@@ -133,6 +155,11 @@ fn presented(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     authorization.chain(api_key).filter(|secret| !secret.is_empty())
 }
 
+fn next_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 // === impl Caller ===
 
 impl Caller {
@@ -144,6 +171,16 @@ impl Caller {
     /// The name of the key; `None` for the anonymous caller.
     pub(crate) fn name(&self) -> Option<&str> {
         self.0.as_ref().map(|rights| rights.name.as_str())
+    }
+
+    /// Tells these rights from all others; the anonymous caller's are always the same.
+    pub(crate) fn rights(&self) -> u64 {
+        self.0.as_ref().map_or(0, |rights| rights.number)
+    }
+
+    /// Whether nothing is forbidden to the caller.
+    pub(crate) fn is_unrestricted(&self) -> bool {
+        self.0.as_ref().is_none_or(|rights| rights.servers.is_none() && rights.tools.is_none())
     }
 
     /// Whether the caller may know of a server and use it.

@@ -98,8 +98,13 @@ where
     let query = parts.uri.query().unwrap_or_default();
     let number = query.split('&').find_map(|pair| pair.strip_prefix("sessionId="));
     let piped = number.and_then(|number| front.sse.table().get(number).cloned());
-    let piped = piped.filter(|piped| piped.caller().name() == caller.name());
-    let piped = piped.ok_or(Refusal::UnknownSession)?;
+    let piped = piped.filter(|piped| piped.is_of(caller)).ok_or(Refusal::UnknownSession)?;
+    if incoming::is_batch(&body) {
+        return Err(Refusal::BatchNotAllowed);
+    }
+    if !piped.has_room() {
+        return Err(Refusal::TooManyRequests);
+    }
     for message in incoming::messages(&body)? {
         piped.take(message, Some(parts.headers.clone())).await;
     }

@@ -80,7 +80,7 @@ where
         && method == "initialize"
         && !is_batch
     {
-        return initialize(front, caller, server, id, params.as_ref()).await;
+        return initialize(front, caller, server, parts.headers, id, params.as_ref()).await;
     }
     let version = incoming::protocol_version(&parts.headers)?;
     let (session, new_id) = match session_id(&parts.headers)? {
@@ -92,7 +92,7 @@ where
                 return Err(Refusal::BatchNotAllowed);
             }
             let introduction = Introduction::none(version);
-            let made = front.sessions.create(&front.gateway, caller, server, introduction, true)?;
+            let made = front.sessions.create(&front.gateway, caller, server, introduction)?;
             (made.0, Some(made.1))
         }
         None => return Err(Refusal::NotInitialized),
@@ -140,6 +140,7 @@ async fn initialize(
     front: &Arc<Front>,
     caller: Caller,
     server: Option<&str>,
+    headers: HeaderMap,
     id: &RawJson,
     params: Option<&RawJson>,
 ) -> Result<Reply, Refusal> {
@@ -152,7 +153,8 @@ async fn initialize(
         return Ok(body::message(respond::pieces(id, &Answer::Error(error))));
     };
     let (session, session_id) =
-        front.sessions.create(&front.gateway, caller, server, introduction, false)?;
+        front.sessions.create(&front.gateway, caller, server, introduction)?;
+    session.client.set_headers(&Arc::new(headers));
     let result = front.gateway.welcome(&session.client).await;
     let mut reply = body::message(respond::pieces(id, &Answer::Result(result)));
     with_session(&mut reply, &session_id);

@@ -20,6 +20,7 @@ use self::authority::{Authority, Origin};
 /// Which `Host` and `Origin` headers are let in.
 #[derive(Debug)]
 pub(crate) struct OriginGuard {
+    has_keys: bool,
     on_loopback: bool,
     hosts: Allowed<Authority>,
     origins: Allowed<Origin>,
@@ -59,10 +60,12 @@ impl OriginGuard {
     /// `https://app.example`. `*` allows all. Entries that cannot be read allow nothing.
     pub(crate) fn new(
         listen: SocketAddr,
+        has_keys: bool,
         allowed_hosts: &[String],
         allowed_origins: &[String],
     ) -> Self {
         Self {
+            has_keys,
             on_loopback: listen.ip().to_canonical().is_loopback(),
             hosts: Allowed::new(allowed_hosts, Authority::parse),
             // People copy origins out of address bars, slash and all.
@@ -102,7 +105,8 @@ impl OriginGuard {
             // With rebinding both headers name the attacker, so that they are equal proves nothing here.
             origin.authority.is_loopback() || (same && self.lists_host(host))
         } else {
-            same
+            // The same goes for whoever lets everybody in, unless the name is none that could be bound anew.
+            same && (self.has_keys || host.is_address() || self.lists_host(host))
         };
         own || self.origins.all || self.origins.listed.contains(origin)
     }

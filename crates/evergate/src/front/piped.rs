@@ -16,7 +16,7 @@ use super::keys::Caller;
 use super::respond;
 use super::session_id::SessionFacts;
 use crate::gateway::client::{Client, Introduction, Scope};
-use crate::gateway::error_body::{INVALID_PARAMS, INVALID_REQUEST, Refusal, plain};
+use crate::gateway::error_body::{INVALID_PARAMS, INVALID_REQUEST, NOT_SENT, Refusal, plain};
 use crate::gateway::outlet::Outlet;
 use crate::gateway::{Answer, Gateway, RequestContext, handshake};
 
@@ -26,7 +26,8 @@ pub(super) const WAITING: usize = 1024;
 #[derive(Debug)]
 pub(super) struct Piped {
     gateway: Arc<Gateway>,
-    caller: Caller,
+    /// As of the newest message: what its key may do can change.
+    caller: Mutex<Caller>,
     scope: Scope,
     pipe: mpsc::Sender<Bytes>,
     /// What to assume of a client that never introduced itself; `None` if it must.
@@ -58,7 +59,7 @@ impl Piped {
     ) -> Self {
         Self {
             gateway,
-            caller,
+            caller: Mutex::new(caller),
             scope,
             pipe,
             assumed,
@@ -67,8 +68,23 @@ impl Piped {
         }
     }
 
-    pub(super) fn caller(&self) -> &Caller {
-        &self.caller
+    /// Whether this stream is the caller's; if so, it may from now on what the caller may now.
+    pub(super) fn is_of(&self, caller: &Caller) -> bool {
+        let mut own = self.caller.lock().unwrap_or_else(PoisonError::into_inner);
+        if own.name() != caller.name() {
+            return false;
+        }
+        *own = caller.clone();
+        drop(own);
+        if let Some(client) = self.client() {
+            client.set_caller(caller.clone());
+        }
+        true
+    }
+
+    /// Whether there is room for another request. A client that does not read its answers gets no more of them.
+    pub(super) fn has_room(&self) -> bool {
+        self.unanswered() < WAITING
     }
 
     /// Takes one message. Answers go into the pipe.
@@ -162,6 +178,10 @@ impl Piped {
                 Answer::Error(plain(Refusal::Draining.code(), Refusal::Draining.message()));
             return self.send(respond::line(&id, &answer)).await;
         }
+        if !self.has_room() {
+            let answer = Answer::Error(plain(NOT_SENT, "too many requests are not answered yet"));
+            return self.send(respond::line(&id, &answer)).await;
+        }
         let Some(client) = self.client_or_assumed() else {
             let answer = if method == "ping" {
                 Answer::Result(RawJson::empty_object())
@@ -222,7 +242,7 @@ impl Piped {
         }
         let client = Arc::new(Client::new(
             SessionFacts::new_uid(),
-            self.caller.clone(),
+            self.caller.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             self.scope.clone(),
             introduction,
             outbox,

@@ -22,8 +22,8 @@ use crate::state::{StoredSession, StoredSessions, uid_hex};
 
 /// However busy, a session ends some day: nobody remembers for ever which ids were given back.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// A session that was made for a client which did not ask for one, and did not come back with it.
-const UNPROVEN: Duration = Duration::from_secs(60);
+/// A session whose client did not come back with it: it gave up while it waited, or never asked for one.
+const UNPROVEN: Duration = Duration::from_secs(5 * 60);
 /// Ended sessions that are remembered.
 const MAX_ENDED: usize = 100_000;
 /// Answers kept for a client whose connection broke, and for how long. What is under way is kept in any case.
@@ -102,7 +102,6 @@ impl Sessions {
         caller: Caller,
         server: Option<&str>,
         introduction: Introduction,
-        unproven: bool,
     ) -> Result<(Arc<Session>, String), Refusal> {
         let facts = SessionFacts {
             uid: SessionFacts::new_uid(),
@@ -115,7 +114,7 @@ impl Sessions {
         };
         let id = self.keys.seal(&facts).map_err(|_| Refusal::NotJsonRpc)?;
         let client = new_client(facts.uid, caller, server, introduction);
-        let session = Session::new(client, &id, facts.created, unproven);
+        let session = Session::new(client, &id, facts.created, true);
         self.install(gateway, &session)?;
         gateway.attach(&session.client, false);
         Ok((session, id))
@@ -135,7 +134,7 @@ impl Sessions {
             if !session.is_of(caller, server) || is_too_old(session.created) {
                 return Err(Refusal::UnknownSession);
             }
-            session.is_used();
+            session.is_used(caller);
             return Ok(session);
         }
         let facts = self.keys.open(id).ok_or(Refusal::UnknownSession)?;
@@ -149,7 +148,7 @@ impl Sessions {
         let (session, saved) = {
             let mut state = self.state();
             if let Some(session) = state.live.get(&facts.uid) {
-                session.is_used();
+                session.is_used(caller);
                 return Ok(session.clone());
             }
             let uid = uid_hex(&facts.uid);
@@ -314,7 +313,9 @@ impl Session {
         self.client.caller().name() == caller.name() && scope == server
     }
 
-    fn is_used(&self) {
+    /// What the caller may do now is what counts.
+    fn is_used(&self, caller: &Caller) {
+        self.client.set_caller(caller.clone());
         self.client.touch();
         self.unproven.store(false, Ordering::Relaxed);
     }

@@ -3,8 +3,10 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
 use evergate_runtime::{RawJson, RpcError, wire};
+use http::HeaderMap;
 use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -16,6 +18,9 @@ use super::log_level::Level;
 use super::merged::Digests;
 use super::outlet::Outlet;
 use crate::front::keys::Caller;
+
+/// How long a client may take to answer what no call of its own is behind. Servers have few such questions at a time.
+const UNTIED: Duration = Duration::from_secs(60);
 
 /// Names a client for as long as its session lasts, over every connection it makes and every restart of the gateway.
 pub(crate) type Uid = [u8; 16];
@@ -50,6 +55,8 @@ pub(crate) struct Client {
     pub(crate) ended: CancellationToken,
     /// What its key may do can change while it is here.
     caller: RwLock<Caller>,
+    /// Of its newest HTTP request: servers of its own may be given some of them.
+    headers: RwLock<Option<Arc<HeaderMap>>>,
     capabilities: Value,
     state: Mutex<State>,
     next_id: AtomicU64,
@@ -70,8 +77,8 @@ struct State {
 struct Asked {
     asker: oneshot::Sender<Result<RawJson, RpcError>>,
     outlet: Outlet,
-    /// Asked because of the call whose stream that is, and moot when it ends.
-    about_call: bool,
+    /// Asked because of this call of the client's, and moot when it ends.
+    call: Option<u64>,
 }
 
 #[derive(Debug, Clone)]
@@ -86,6 +93,7 @@ struct Underway {
 pub(crate) struct CallGuard {
     client: Arc<Client>,
     id: RawJson,
+    pub(crate) number: u64,
     pub(crate) cancel: CancellationToken,
 }
 
@@ -114,6 +122,7 @@ impl Client {
             private: PrivateServers::default(),
             ended: CancellationToken::new(),
             caller: RwLock::new(caller),
+            headers: RwLock::default(),
             capabilities,
             state: Mutex::new(State {
                 calls: HashMap::new(),
@@ -137,7 +146,18 @@ impl Client {
         self.caller.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    pub(crate) fn headers(&self) -> Option<Arc<HeaderMap>> {
+        self.headers.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn set_headers(&self, headers: &Arc<HeaderMap>) {
+        *self.headers.write().unwrap_or_else(PoisonError::into_inner) = Some(headers.clone());
+    }
+
     pub(crate) fn set_caller(&self, caller: Caller) {
+        if self.caller().rights() == caller.rights() {
+            return;
+        }
         *self.caller.write().unwrap_or_else(PoisonError::into_inner) = caller;
     }
 
@@ -175,7 +195,7 @@ impl Client {
         state.calls.insert(id.clone(), underway);
         state.last_used = Instant::now();
         drop(state);
-        Some(CallGuard { client: self.clone(), id: id.clone(), cancel })
+        Some(CallGuard { client: self.clone(), id: id.clone(), number, cancel })
     }
 
     pub(crate) fn calls_under_way(&self) -> usize {
@@ -199,32 +219,42 @@ impl Client {
         }
     }
 
-    /// Asks the client something, over `outlet` or, without one, over whatever stream it listens to.
+    /// Asks the client something, over `outlet` or, without one, over whatever stream it listens to. What is asked
+    /// because of a `call` ends with it; what is asked because of none, soon.
     pub(crate) async fn ask(
         &self,
         method: &str,
         params: Option<&RawJson>,
         outlet: Option<&Outlet>,
+        call: Option<u64>,
     ) -> Result<RawJson, RpcError> {
         if !self.answers(method) {
             let message = format!("the client does not offer {method}");
             return Err(RpcError::with(super::error_body::METHOD_NOT_FOUND, message));
         }
-        let about_call = outlet.is_some();
+        let untied = outlet.is_none();
         let stream = self.newest_stream();
-        let outlet = outlet.or(stream.as_ref()).unwrap_or(&self.outbox);
         let id = self.next_id();
+        let message = wire::request(id, method, params.map(RawJson::as_bytes));
         let (asker, answer) = oneshot::channel();
-        self.state().asked.insert(id, Asked { asker, outlet: outlet.clone(), about_call });
+        // Its place is taken before it is sent: the answer may be quick.
+        let outlet = outlet.or(stream.as_ref()).unwrap_or(&self.outbox);
+        self.state().asked.insert(id, Asked { asker, outlet: outlet.clone(), call });
         let _question = Question { client: self, id };
-        if !outlet.offer(wire::request(id, method, params.map(RawJson::as_bytes))) {
+        // The stream of a call may have ended this moment.
+        if !outlet.offer(message.clone()) && !self.outbox.offer(message) {
             self.state().asked.remove(&id);
             let message = "the client does not keep up with its messages";
             return Err(RpcError::with(super::error_body::INTERNAL, message));
         }
+        let patience = if untied { UNTIED } else { Duration::MAX };
         let answer = tokio::select! {
             answer = answer => answer.ok(),
             () = self.ended.cancelled() => None,
+            () = tokio::time::sleep(patience) => {
+                let message = "the client did not answer in time";
+                return Err(RpcError::with(super::error_body::INTERNAL, message));
+            }
         };
         answer.unwrap_or_else(|| {
             let message = "the call that this was asked for, or the client's session, has ended";
@@ -259,14 +289,10 @@ impl Client {
         }
     }
 
-    /// Takes back what was asked because of a call, over the call's own stream, and is not answered yet. Where all
-    /// share one stream, nothing says which call was meant: there the asker takes it back.
-    fn take_back(&self, stream: &Outlet) {
-        let Outlet::Log(log) = stream else { return };
-        let same =
-            |outlet: &Outlet| matches!(outlet, Outlet::Log(other) if Arc::ptr_eq(other, log));
+    /// Takes back what was asked because of a call and is not answered yet.
+    fn take_back(&self, call: u64) {
         let mut state = self.state();
-        let taken = state.asked.extract_if(|_, asked| asked.about_call && same(&asked.outlet));
+        let taken = state.asked.extract_if(|_, asked| asked.call == Some(call));
         let taken: Vec<(u64, Asked)> = taken.collect();
         drop(state);
         for (id, asked) in taken {
@@ -309,7 +335,7 @@ impl Drop for CallGuard {
         drop(state);
         // While its stream is open: afterwards the client could not be told.
         if let Some(call) = ended {
-            self.client.take_back(&call.stream);
+            self.client.take_back(call.number);
         }
     }
 }

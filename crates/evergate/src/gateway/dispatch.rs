@@ -6,7 +6,7 @@ use evergate_runtime::{RawJson, RpcError, StateKind};
 use http::HeaderMap;
 
 use super::Gateway;
-use super::client::{Client, Scope};
+use super::client::{CallGuard, Client, Scope};
 use super::error_body::{self, plain};
 use super::forward::{Forward, forward};
 use super::log_level::Level;
@@ -47,13 +47,16 @@ impl Gateway {
         params: Option<RawJson>,
         context: &RequestContext,
     ) -> Answer {
+        if let Some(headers) = &context.headers {
+            client.set_headers(headers);
+        }
         let Some(guard) = client.begin(id, &context.stream) else {
             let message = "a request with this id is under way already";
             return Answer::Error(plain(error_body::INVALID_REQUEST, message));
         };
         let answer = tokio::select! {
             biased;
-            answer = self.dispatch(client, method, params, context, &guard.cancel) => answer,
+            answer = self.dispatch(client, method, params, context, &guard) => answer,
             () = guard.cancel.cancelled() => Answer::Cancelled,
         };
         if guard.cancel.is_cancelled() { Answer::Cancelled } else { answer }
@@ -96,17 +99,21 @@ impl Gateway {
         method: &str,
         params: Option<RawJson>,
         context: &RequestContext,
-        cancel: &tokio_util::sync::CancellationToken,
+        guard: &CallGuard,
     ) -> Answer {
         let Some(fields) = params::read(params.as_ref()) else {
             return invalid("params must be an object");
+        };
+        let Ok(progress_token) = fields.progress_token() else {
+            return invalid("params._meta must be an object with at most one progressToken");
         };
         let mut forwarded = Forward {
             method: method.to_owned(),
             params: params.clone(),
             tool: None,
-            progress_token: fields.progress_token(),
-            cancel: cancel.clone(),
+            progress_token,
+            cancel: guard.cancel.clone(),
+            number: guard.number,
         };
         match method {
             "ping" => Answer::Result(RawJson::empty_object()),
@@ -136,10 +143,7 @@ impl Gateway {
                 let Some(name) = fields.name.and_then(params::text) else {
                     return invalid("prompts/get needs a name");
                 };
-                self.first_lists(client).await;
-                let view = self.view(client);
-                let listed = view.merged.prompt(&name).cloned();
-                let Some(owner) = listed.or_else(|| self.unlisted_owner(client, &name)) else {
+                let Some(owner) = self.prompt_owner(client, &name).await else {
                     return invalid(&format!("Unknown prompt: {name}"));
                 };
                 forwarded.rename(fields.name, &owner.own);
@@ -155,19 +159,15 @@ impl Gateway {
                 let Some(reference) = fields.reference() else {
                     return invalid("completion/complete needs a ref");
                 };
-                self.first_lists(client).await;
-                let view = self.view(client);
                 if let Some(name) = reference.name.and_then(params::text) {
-                    let listed = view.merged.prompt(&name).cloned();
-                    let Some(owner) = listed.or_else(|| self.unlisted_owner(client, &name)) else {
+                    let Some(owner) = self.prompt_owner(client, &name).await else {
                         return invalid(&format!("Unknown prompt: {name}"));
                     };
                     forwarded.rename(reference.name, &owner.own);
                     return forward(self, client, &owner.server, forwarded, context).await;
                 }
                 let uri = reference.uri.and_then(params::text).unwrap_or_default();
-                let owner = view.merged.template(&uri).or_else(|| view.merged.resource(&uri));
-                match owner.cloned().or_else(|| self.only_server(client)) {
+                match self.uri_owner(client, &uri).await {
                     Some(server) => forward(self, client, &server, forwarded, context).await,
                     None => invalid(&format!("Unknown resource template: {uri}")),
                 }
@@ -195,7 +195,7 @@ impl Gateway {
     }
 
     /// Whose tool this is, as far as can be known once every server had its time.
-    async fn tool_owner(&self, client: &Client, name: &str) -> Option<Owner> {
+    async fn tool_owner(self: &Arc<Self>, client: &Arc<Client>, name: &str) -> Option<Owner> {
         let listed = || self.view(client).merged.tool(name).cloned();
         let unlisted = || self.unlisted_tool(client, name);
         // A name that tells whose it is need not wait for the lists of others.
@@ -206,6 +206,16 @@ impl Gateway {
         }
         self.first_lists(client).await;
         listed().or_else(unlisted)
+    }
+
+    /// The same for a prompt.
+    async fn prompt_owner(self: &Arc<Self>, client: &Arc<Client>, name: &str) -> Option<Owner> {
+        let listed = || self.view(client).merged.prompt(name).cloned();
+        if let Some(owner) = listed() {
+            return Some(owner);
+        }
+        self.first_lists(client).await;
+        listed().or_else(|| self.unlisted_owner(client, name))
     }
 
     /// Each client gets what it asked for; servers are asked for the most that any client wants.

@@ -39,9 +39,10 @@ pub(crate) enum Refusal {
     NotJsonContent,
     TooLarge,
     TooManySessions,
+    TooManyRequests,
+    Forbidden,
     UnsupportedVersion,
     Unauthorized,
-    ForbiddenServer,
     ForbiddenOrigin,
     Draining,
     BadEventId,
@@ -64,9 +65,9 @@ impl Refusal {
             Self::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
             Self::NotJsonContent => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::TooManySessions => StatusCode::TOO_MANY_REQUESTS,
+            Self::TooManySessions | Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::ForbiddenServer | Self::ForbiddenOrigin => StatusCode::FORBIDDEN,
+            Self::Forbidden | Self::ForbiddenOrigin => StatusCode::FORBIDDEN,
             Self::Draining => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
@@ -74,7 +75,7 @@ impl Refusal {
     pub(crate) fn code(self) -> i64 {
         match self {
             Self::NotJson => PARSE_ERROR,
-            Self::TooManySessions | Self::Draining => NOT_SENT,
+            Self::TooManySessions | Self::TooManyRequests | Self::Draining => NOT_SENT,
             _ => INVALID_REQUEST,
         }
     }
@@ -108,7 +109,8 @@ impl Refusal {
             Self::Unauthorized => {
                 "a key is needed: Authorization: Bearer KEY, Authorization: KEY, or X-API-Key: KEY"
             }
-            Self::ForbiddenServer => "this key may not use this server",
+            Self::TooManyRequests => "too many requests of this client are not answered yet",
+            Self::Forbidden => "this key may not do that",
             Self::ForbiddenOrigin => "requests with this Host or Origin are not allowed",
             Self::Draining => "the gateway is shutting down",
             Self::BadEventId => "this Last-Event-ID was not given out here",
@@ -185,6 +187,7 @@ fn hint(error: &CallError, status: Option<&Status>) -> String {
         (CallFailure::PermanentlyFailed { .. }, _) => {
             revival.unwrap_or("the operator must look at it").to_owned()
         }
+        (CallFailure::TooBusy { .. }, _) => "the server is busy: call again later".into(),
         (CallFailure::TooManyHeld { .. }, _) => {
             "too many calls wait for this server: call again later".into()
         }

@@ -69,11 +69,12 @@ impl EventLog {
         Self { state: Mutex::default(), changed: Notify::new(), unread }
     }
 
-    pub(crate) fn push(&self, message: Bytes) {
+    /// `false` if nothing more is to come.
+    pub(crate) fn push(&self, message: Bytes) -> bool {
         {
             let mut state = self.state();
             if state.closed {
-                return;
+                return false;
             }
             state.bytes += message.len();
             state.messages.push_back(message);
@@ -90,6 +91,7 @@ impl EventLog {
             }
         }
         self.changed.notify_waiters();
+        true
     }
 
     /// Nothing more will come.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use evergate_runtime::{Handlers, RawJson, ServerRequest};
+use evergate_runtime::{Attribution, Handlers, RawJson, ServerRequest};
 use http::HeaderMap;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
@@ -23,6 +23,8 @@ pub(super) struct Forward {
     /// The client's, if it wants to hear of progress.
     pub(super) progress_token: Option<RawJson>,
     pub(super) cancel: CancellationToken,
+    /// Which of the client's requests this is.
+    pub(super) number: u64,
 }
 
 // === impl Forward ===
@@ -52,7 +54,7 @@ pub(super) async fn forward(
     let Some(settings) = config.servers.get(&**server) else {
         return Answer::Error(gone(server));
     };
-    let Forward { method, params, tool, progress_token, cancel } = request;
+    let Forward { method, params, tool, progress_token, cancel, number } = request;
     let mut call = match &tool {
         Some(tool) => {
             let params = params.unwrap_or_else(RawJson::empty_object);
@@ -74,10 +76,11 @@ pub(super) async fn forward(
         }
         None => handle.request(method, params),
     };
-    call = call
-        .cancel(cancel)
-        .caller(caller_number(client))
-        .handlers(Arc::new(questions(client, &context.stream)));
+    call = call.cancel(cancel).caller(caller_number(client)).handlers(Arc::new(questions(
+        client,
+        &context.stream,
+        number,
+    )));
     let (around, listener, stream) = (gateway.clone(), client.clone(), context.stream.clone());
     call = call.on_notification(move |notification| {
         news::from_call(&around, &listener, &stream, &notification);
@@ -94,7 +97,10 @@ pub(super) async fn forward(
         call = call.headers(headers);
     }
     match call.await {
-        Ok(result) => payload::within_limits(&config.gateway, client, server, result).await,
+        Ok(result) if tool.is_some() => {
+            payload::within_limits(&config.gateway, client, server, result).await
+        }
+        Ok(result) => payload::refuse_too_large(&config.gateway, server, result),
         Err(error) => Answer::Error(error_body::of_call(&error, Some(&handle.status()))),
     }
 }
@@ -115,11 +121,15 @@ fn caller_number(client: &Client) -> u64 {
 }
 
 /// What the server asks because of a call goes to the client that made it, over the call's own stream.
-fn questions(client: &Arc<Client>, stream: &Outlet) -> Handlers {
+fn questions(client: &Arc<Client>, stream: &Outlet, number: u64) -> Handlers {
     let (client, stream) = (client.clone(), stream.clone());
     Handlers::new().on_any(move |request: ServerRequest| {
         let (client, stream) = (client.clone(), stream.clone());
-        async move { client.ask(&request.method, request.params.as_ref(), Some(&stream)).await }
+        // If all that is known is whose call it is about, it is moot when all of those have ended, as the runtime sees.
+        let call = (request.attribution == Attribution::Call).then_some(number);
+        async move {
+            client.ask(&request.method, request.params.as_ref(), Some(&stream), call).await
+        }
     })
 }
 

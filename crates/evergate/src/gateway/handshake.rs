@@ -50,7 +50,7 @@ impl Introduction {
 
 impl Gateway {
     /// The result of `initialize`. A client of one server is introduced to that server.
-    pub(crate) async fn welcome(&self, client: &Client) -> RawJson {
+    pub(crate) async fn welcome(self: &Arc<Self>, client: &Arc<Client>) -> RawJson {
         let version = &client.introduction.version;
         if let Scope::One(server) = &client.scope {
             self.first_lists(client).await;

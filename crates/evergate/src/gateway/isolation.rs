@@ -99,7 +99,7 @@ impl PrivateServers {
         let mut builder = Hub::builder()
             .limiter(gateway.limiter.clone())
             .handlers(handlers(client))
-            .server(name, server_settings::of(server));
+            .server(name, server_settings::of_client(server, client));
         if let Some(catalog) = &last_catalog {
             // The list does not blink while it starts.
             builder = builder.restore(name, ServerCatalog::clone(catalog));
@@ -289,7 +289,7 @@ fn handlers(client: &Arc<Client>) -> Handlers {
             async move {
                 match client {
                     Some(client) => {
-                        client.ask(&request.method, request.params.as_ref(), None).await
+                        client.ask(&request.method, request.params.as_ref(), None, None).await
                     }
                     None => Err(RpcError::with(error_body::INTERNAL, "the client is gone")),
                 }

@@ -143,7 +143,9 @@ fn spread_one(gateway: &Gateway, notification: &Notification) {
     let subscribers = subscribers(gateway, notification);
     for client in gateway.clients.all() {
         let concerned = match &subscribers {
-            Some(subscribers) => subscribers.contains(&client.uid),
+            Some(subscribers) => {
+                subscribers.contains(&client.uid) && client.may_use(&notification.server)
+            }
             None => client.may_use(&notification.server),
         };
         if concerned {

@@ -22,10 +22,7 @@ impl Outlet {
     /// Never waits. `false` if the client is so far behind that there is no room, or gone.
     pub(crate) fn offer(&self, message: Bytes) -> bool {
         match self {
-            Self::Log(log) => {
-                log.push(message);
-                true
-            }
+            Self::Log(log) => log.push(message),
             Self::Pipe(pipe) => pipe.try_send(message).is_ok(),
         }
     }

@@ -88,10 +88,12 @@ pub(super) fn cancelled_id(params: Option<&RawJson>) -> Option<RawJson> {
 // === impl Addressed ===
 
 impl<'a> Addressed<'a> {
-    /// The token under which the client wants to hear of progress.
-    pub(super) fn progress_token(&self) -> Option<RawJson> {
-        let meta: Meta<'_> = serde_json::from_str(self.meta?.get()).ok()?;
-        RawJson::from_text(meta.progress_token?.get().to_owned()).ok()
+    /// The token under which the client wants to hear of progress. One that is given twice would reach the server as
+    /// it is, where it could be taken for another client's.
+    pub(super) fn progress_token(&self) -> Result<Option<RawJson>, serde_json::Error> {
+        let Some(meta) = self.meta else { return Ok(None) };
+        let meta: Meta<'_> = serde_json::from_str(meta.get())?;
+        meta.progress_token.map(|token| RawJson::from_text(token.get().to_owned())).transpose()
     }
 
     pub(super) fn reference(&self) -> Option<Reference<'a>> {
@@ -131,12 +133,15 @@ mod tests {
     #[test]
     fn tokens_of_any_kind_are_found() {
         let params = RawJson::from_text(r#"{"_meta":{"progressToken":0,"other":1}}"#).unwrap();
-        assert_eq!(read(Some(&params)).unwrap().progress_token().unwrap().as_str(), "0");
-        assert!(read(None).unwrap().progress_token().is_none());
+        assert_eq!(read(Some(&params)).unwrap().progress_token().unwrap().unwrap().as_str(), "0");
+        assert!(read(None).unwrap().progress_token().unwrap().is_none());
+        let twice =
+            RawJson::from_text(r#"{"_meta":{"progressToken":5,"progressToken":5}}"#).unwrap();
+        assert!(read(Some(&twice)).unwrap().progress_token().is_err());
         let odd =
             RawJson::from_text(r#"{"_meta":1,"uri":[],"name":{},"ref":0,"level":0}"#).unwrap();
         let odd = read(Some(&odd)).unwrap();
-        assert!(odd.progress_token().is_none() && odd.reference().is_none());
+        assert!(odd.progress_token().is_err() && odd.reference().is_none());
         assert!(read(Some(&RawJson::from_text("[1]").unwrap())).is_none());
     }
 }

@@ -14,7 +14,7 @@ use super::Answer;
 use super::client::Client;
 use super::error_body;
 use crate::config;
-use crate::state::uid_hex;
+use crate::state::{self, uid_hex};
 
 /// How much of a result stands in its place.
 const PREVIEW: usize = 500;
@@ -35,29 +35,34 @@ pub(super) async fn within_limits(
     if let Some(folder) = &settings.payload_dir
         && size > settings.payload_threshold
     {
-        let folder = folder.join(uid_hex(&client.uid));
-        return match tokio::task::spawn_blocking(move || store(&folder, &result)).await {
-            Ok(Ok(answer)) => Answer::Result(answer),
+        let (folder, whole) = (folder.join(uid_hex(&client.uid)), result.clone());
+        match tokio::task::spawn_blocking(move || store(&folder, &whole)).await {
+            Ok(Ok(answer)) => return Answer::Result(answer),
             Ok(Err(error)) => {
                 tracing::error!(%server, %error, "cannot write a large result to gateway.payload_dir");
-                too_large(server, size, settings.payload_threshold)
             }
-            Err(_) => too_large(server, size, settings.payload_threshold),
-        };
+            Err(_) => tracing::error!(%server, "writing a large result failed"),
+        }
     }
-    if size > settings.max_result_bytes {
-        return too_large(server, size, settings.max_result_bytes);
+    refuse_too_large(settings, server, result)
+}
+
+/// For what is not the result of a tool: nothing can stand in its place.
+pub(super) fn refuse_too_large(
+    settings: &config::Gateway,
+    server: &str,
+    result: RawJson,
+) -> Answer {
+    let (size, limit) = (result.as_bytes().len(), settings.max_result_bytes);
+    if size > limit {
+        return Answer::Error(error_body::too_large(server, Some(size), limit));
     }
     Answer::Result(result)
 }
 
-fn too_large(server: &str, size: usize, limit: usize) -> Answer {
-    Answer::Error(error_body::too_large(server, Some(size), limit))
-}
-
 fn store(folder: &Path, result: &RawJson) -> io::Result<RawJson> {
     let path = new_file(folder)?;
-    std::fs::write(&path, result.as_bytes())?;
+    state::create_private(&path, result.as_bytes())?;
     let is_error = result.parse::<Flags>().unwrap_or_default().is_error;
     let text = result.as_str();
     let end = (0..=PREVIEW.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
@@ -70,7 +75,8 @@ fn store(folder: &Path, result: &RawJson) -> io::Result<RawJson> {
         "originalSize": text.len(),
     });
     let content = json!([{ "type": "text", "text": note.to_string() }]);
-    Ok(RawJson::from(json!({ "content": content, "structuredContent": note, "isError": is_error })))
+    // No structured content: the tool may have promised another structure.
+    Ok(RawJson::from(json!({ "content": content, "isError": is_error })))
 }
 
 /// The same with types in place of values, and of each list only its first item: what there is to look for.
@@ -95,7 +101,7 @@ fn new_file(folder: &Path) -> io::Result<PathBuf> {
     let now = now.unwrap_or_default().as_millis();
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let folder = folder.join(format!("{now}-{number}"));
-    std::fs::create_dir_all(&folder)?;
+    state::create_private_directory(&folder)?;
     Ok(folder.join("payload.json"))
 }
 
@@ -113,7 +119,8 @@ mod tests {
         let result = RawJson::from_text(text.clone()).unwrap();
         let answer: serde_json::Value = store(folder.path(), &result).unwrap().parse().unwrap();
         assert_eq!(answer["isError"], true);
-        let note = &answer["structuredContent"];
+        let note = answer["content"][0]["text"].as_str().unwrap();
+        let note: serde_json::Value = serde_json::from_str(note).unwrap();
         assert_eq!(note["originalSize"], text.len());
         let schema =
             json!({ "content": [{ "type": "string", "text": "string" }], "isError": "boolean" });

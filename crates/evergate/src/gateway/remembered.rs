@@ -93,7 +93,7 @@ impl Gateway {
     }
 
     /// Subscribes, however long the server stays away, as long as anybody wants it.
-    fn subscribe_in_time(self: &Arc<Self>, handle: ServerHandle, uri: String) {
+    pub(super) fn subscribe_in_time(self: &Arc<Self>, handle: ServerHandle, uri: String) {
         let gateway = self.clone();
         let draining = self.draining.clone();
         let subscribing = async move {

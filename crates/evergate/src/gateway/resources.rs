@@ -31,10 +31,7 @@ impl Gateway {
         forwarded: &Forward,
         context: &RequestContext,
     ) -> Answer {
-        self.first_lists(client).await;
-        let view = self.view(client);
-        let owner = view.merged.resource(uri).cloned().or_else(|| self.only_server(client));
-        match (owner, method) {
+        match (self.uri_owner(client, uri).await, method) {
             (Some(server), "resources/read") => {
                 forward(self, client, &server, forwarded.clone(), context).await
             }
@@ -48,6 +45,23 @@ impl Gateway {
                 ),
             )),
         }
+    }
+
+    /// Whose URI, or template of URIs, this is, as far as can be known once every server had its time.
+    pub(super) async fn uri_owner(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        uri: &str,
+    ) -> Option<Arc<str>> {
+        let listed = || {
+            let view = self.view(client);
+            view.merged.template(uri).or_else(|| view.merged.resource(uri)).cloned()
+        };
+        if let Some(owner) = listed() {
+            return Some(owner);
+        }
+        self.first_lists(client).await;
+        listed().or_else(|| self.only_server(client))
     }
 
     /// Asks every connected server that has resources, until one knows this one. Reading does no harm.
@@ -103,7 +117,12 @@ impl Gateway {
         if !last && self.is_shared(server) {
             return done;
         }
-        match handle.unsubscribe(uri).await {
+        let ended = handle.unsubscribe(uri).await;
+        // Somebody may have come meanwhile, and been heard before this.
+        if self.subscriptions.is_wanted(server, uri) {
+            self.subscribe_in_time(handle.clone(), uri.to_owned());
+        }
+        match ended {
             Ok(()) => done,
             // A server that is away has nothing left to be told: it is not subscribed again when it comes back.
             Err(error) if error.outcome == Outcome::NotSent => done,

@@ -1,12 +1,13 @@
 //! From an entry of the configuration to what the runtime is told.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use evergate_runtime::Settings;
 use tokio::time::Instant;
 
+use super::client::Client;
 use crate::config::Server;
 
 /// How often a token file is looked at, at most.
@@ -26,20 +27,44 @@ struct Known {
     complained: bool,
 }
 
+/// For a server that all clients share.
 pub(crate) fn of(server: &Server) -> Settings {
+    with_headers(server, |_| {})
+}
+
+/// For a server of one client's own: it sees the client's headers with every request, not only with its calls.
+pub(super) fn of_client(server: &Server, client: &Arc<Client>) -> Settings {
+    let (client, wanted) = (Arc::downgrade(client), server.headers_from_client.clone());
+    with_headers(server, move |found| {
+        let Some(headers) = client.upgrade().and_then(|client| client.headers()) else { return };
+        for name in &wanted {
+            let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+            found.extend(values.map(|value| (name.to_string(), value.to_owned())));
+        }
+    })
+}
+
+fn with_headers(
+    server: &Server,
+    more: impl Fn(&mut Vec<(String, String)>) + Send + Sync + 'static,
+) -> Settings {
     let mut settings = server.settings.clone();
     if server.disabled {
         settings = settings.disabled();
     }
-    if let Some(path) = &server.bearer_token_file {
-        let file = TokenFile { path: path.clone(), known: Mutex::default() };
-        settings = settings.header_source(move || {
-            let header =
-                file.token().map(|token| ("authorization".into(), format!("Bearer {token}")));
-            header.into_iter().collect()
-        });
+    let token = server.bearer_token_file.as_ref();
+    let token = token.map(|path| TokenFile { path: path.clone(), known: Mutex::default() });
+    if token.is_none() && server.headers_from_client.is_empty() {
+        return settings;
     }
-    settings
+    settings.header_source(move || {
+        let mut headers = Vec::new();
+        if let Some(token) = token.as_ref().and_then(TokenFile::token) {
+            headers.push(("authorization".to_owned(), format!("Bearer {token}")));
+        }
+        more(&mut headers);
+        headers
+    })
 }
 
 /// Whether it can be in a header.

@@ -18,7 +18,7 @@ use crate::config::Isolation;
 impl Gateway {
     /// Waits until every server the client sees was listed, given up, or had its time. A server that is started together
     /// with the gateway is often a moment later.
-    pub(super) async fn first_lists(&self, client: &Client) {
+    pub(super) async fn first_lists(self: &Arc<Self>, client: &Arc<Client>) {
         let config = self.config();
         for (name, server) in &config.servers {
             if !server.is_on() || !client.may_use(name) {
@@ -31,6 +31,10 @@ impl Gateway {
                     settled(&self.hub, name, added + config.gateway.startup_wait).await;
                 }
                 Isolation::PerClient => {
+                    // Started when it is wanted for the first time: a client that only knocks costs no process.
+                    if self.server_for(client, name).is_none() {
+                        continue;
+                    }
                     let Some((started, hub)) = client.private.started(name) else { continue };
                     settled(&hub, name, started + config.gateway.startup_wait).await;
                 }

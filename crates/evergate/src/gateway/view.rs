@@ -25,14 +25,16 @@ pub(crate) struct View {
 #[derive(Debug, Default)]
 pub(super) struct Views(Mutex<HashMap<Key, (Stamp, Arc<View>)>>);
 
-type Key = (Option<String>, Scope);
+/// The rights of the caller, and its scope.
+type Key = (u64, Scope);
 
-/// What a view was made from: the configuration, the shared catalog, the client's own servers.
+/// What a view was made from: the configuration, the shared catalog, the client's own servers, what its key may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stamp {
     revision: u64,
     catalog: u64,
     private: u64,
+    rights: u64,
 }
 
 // === impl Gateway ===
@@ -41,11 +43,12 @@ impl Gateway {
     pub(crate) fn view(&self, client: &Client) -> Arc<View> {
         let catalog = self.hub.catalog();
         let private = client.private.version();
-        let stamp = Stamp { revision: self.revision(), catalog: catalog.version, private };
+        let rights = client.caller().rights();
+        let stamp = Stamp { revision: self.revision(), catalog: catalog.version, private, rights };
         if private != 0 {
             return client.private.view(stamp, || self.build(client, &catalog));
         }
-        let key = (client.caller().name().map(str::to_owned), client.scope.clone());
+        let key = (rights, client.scope.clone());
         let mut views = self.views.0.lock().unwrap_or_else(PoisonError::into_inner);
         match views.get(&key) {
             Some((known, view)) if *known == stamp => view.clone(),
@@ -69,7 +72,8 @@ impl Gateway {
         let owner = self.unlisted_owner(client, public)?;
         let config = self.config();
         let server = config.servers.get(&*owner.server)?;
-        let allowed = server.tools.allows(&owner.own) && client.caller().may_use_tool(public);
+        let allowed = server.tools.allows(&owner.own)
+            && client.caller().may_use_tool(&full_name(&config, &owner.server, &owner.own));
         allowed.then_some(owner)
     }
 
@@ -124,8 +128,11 @@ impl Gateway {
         let caller = client.caller();
         let allowed: Vec<_> = visible
             .iter()
-            .map(|(_, server, _)| {
-                |own: &str, public: &str| server.tools.allows(own) && caller.may_use_tool(public)
+            .map(|(name, server, _)| {
+                let (config, caller) = (&config, &caller);
+                move |own: &str, _: &str| {
+                    server.tools.allows(own) && caller.may_use_tool(&full_name(config, name, own))
+                }
             })
             .collect();
         let offers: Vec<Offer<'_>> = visible
@@ -135,6 +142,11 @@ impl Gateway {
             .collect();
         View::new(Merged::build(&naming, &offers))
     }
+}
+
+/// The name of a tool at `/mcp`: what keys speak of, wherever it is used.
+fn full_name(config: &config::Config, server: &str, own: &str) -> String {
+    names::public_name(&naming(config, &Scope::All), server, own)
 }
 
 /// What a server offers to a client, as last listed. One that a reload has just made shared was listed by the client's

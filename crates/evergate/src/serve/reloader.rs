@@ -30,13 +30,13 @@ pub(super) async fn run(
     hangups: Hangups,
 ) {
     keep_up(sources, loaded, front.gateway.clone(), hangups, |config| {
-        let policy = policy(&config.gateway, address);
+        front.set_policy(policy(&config.gateway, address));
+        let policy = front.policy();
         for client in front.gateway.clients.all() {
             if let Some(name) = client.caller().name() {
                 client.set_caller(policy.keyring.holder(name));
             }
         }
-        front.set_policy(policy);
     })
     .await;
 }

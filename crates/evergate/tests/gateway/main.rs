@@ -15,6 +15,7 @@ mod kit;
 
 mod asking;
 mod auth_out;
+mod boundaries;
 mod catalog;
 mod holding;
 mod isolation;

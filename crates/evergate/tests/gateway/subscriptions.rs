@@ -115,6 +115,9 @@ async fn with_a_connection_of_its_own_a_client_unsubscribes_for_itself() {
     let entry = at_with(&http, json!({ "isolation": "per_client" }));
     let gateway = gateway(&servers(json!({ "web": entry }))).start();
     let (one, two) = (gateway.connect().await, gateway.connect().await);
+    for client in [&one, &two] {
+        client.tool_names().await;
+    }
     soon("both listen", http.server().wait_for(|now| now.listening == 2)).await;
     let mut to_one = one.listen().await;
     subscribe(&one, "test://a").await;

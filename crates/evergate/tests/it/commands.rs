@@ -288,6 +288,9 @@ fn call_prints_the_text_or_the_whole_result() {
     let unknown = call(&["nobody", "echo"]);
     assert_eq!(unknown.status.code(), Some(64));
     assert!(stderr(&unknown).contains("there are: demo, gone"));
-    let bad = call(&["demo", "echo", "{"]);
-    assert_eq!(bad.status.code(), Some(64));
+    for bad in ["{", "[]", "7", "\"text\"", "null"] {
+        let refused = call(&["demo", "echo", bad]);
+        assert_eq!(refused.status.code(), Some(64), "{bad}");
+        assert!(stderr(&refused).contains("the arguments"), "{}", stderr(&refused));
+    }
 }

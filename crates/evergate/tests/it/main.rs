@@ -5,6 +5,8 @@
 mod commands;
 mod examples;
 mod reference;
+#[cfg(unix)]
+mod serving;
 
 use std::process::{Command, Output};
 

@@ -101,11 +101,8 @@ impl HttpLink {
             ),
             SessionSign::Fine if status == StatusCode::UNAUTHORIZED => {
                 let outcome = if answer.is_some() { Outcome::Answered } else { Outcome::Rejected };
-                SendFailure::new(
-                    outcome,
-                    self.status_error(status, body, Some(watch)),
-                    Sign::Lost(Loss::Auth),
-                )
+                let sign = unauthorized(watch);
+                SendFailure::new(outcome, self.status_error(status, body, Some(watch)), sign)
             }
             SessionSign::Fine => match answer {
                 Some(error) => return Ok(Err(error)),
@@ -182,7 +179,7 @@ impl HttpLink {
             };
             let Some(cursor) = stream.last_id() else { return Err(unanswered(broken)) };
             delay = stream.retry().map_or(delay, within_reason);
-            stream = self.resume(cursor, delay, broken).await?;
+            stream = self.resume(cursor, delay, broken, watch).await?;
         }
     }
 
@@ -191,10 +188,11 @@ impl HttpLink {
         cursor: &str,
         delay: Duration,
         broken: TransportError,
+        watch: &CallWatch,
     ) -> Result<EventStream, SendFailure> {
         for _ in 0..RESUME_ATTEMPTS {
             sleep(delay).await;
-            let response = match self.get(Some(cursor)).await {
+            let response = match self.get(Some(cursor), Some(watch)).await {
                 Ok(response) => response,
                 Err(error @ TransportError::UnusableCursor) => return Err(unanswered(error)),
                 Err(_) => continue,
@@ -235,6 +233,11 @@ pub(super) fn unanswered(error: TransportError) -> SendFailure {
         _ => Sign::Strike,
     };
     SendFailure::new(Outcome::Unknown, error, sign)
+}
+
+/// What a 401 says about the connection: one caller's bad credentials must not park a server that others share.
+pub(super) fn unauthorized(watch: &CallWatch) -> Sign {
+    if watch.has_own_headers() { Sign::None } else { Sign::Lost(Loss::Auth) }
 }
 
 /// A result that came with the status of a refusal: an answer all the same.

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
-use super::answer::error_in;
+use super::answer::{error_in, unauthorized};
 use super::body::{self, EventStream};
 use super::client::{HttpClient, OnceBody};
 use super::custom_headers::CustomHeaders;
@@ -173,7 +173,7 @@ impl SseLink {
                         (Outcome::Rejected, Sign::Lost(Loss::Session))
                     }
                     TransportError::Status { status: 401, .. } => {
-                        (Outcome::Rejected, Sign::Lost(Loss::Auth))
+                        (Outcome::Rejected, unauthorized(watch))
                     }
                     _ if answer.is_some() => (Outcome::Answered, Sign::None),
                     TransportError::Status { status: 400..=499, .. } => {

@@ -66,7 +66,7 @@ async fn round(
     cursor: &mut Option<String>,
     opened: &mut bool,
 ) -> Round {
-    let response = match link.get(cursor.as_deref()).await {
+    let response = match link.get(cursor.as_deref(), None).await {
         Ok(response) => response,
         Err(error @ TransportError::Connect(_)) => return Round::Lost(Loss::Transport, error),
         Err(TransportError::UnusableCursor) => {

@@ -152,10 +152,14 @@ impl HttpLink {
         answer
     }
 
-    /// Sends something nobody answers.
-    pub(crate) async fn post(&self, message: Bytes) -> Result<(), TransportError> {
+    /// Sends something nobody answers; `call` is the one on whose stream it was asked for, if it was.
+    pub(crate) async fn post(
+        &self,
+        message: Bytes,
+        call: Option<&CallWatch>,
+    ) -> Result<(), TransportError> {
         let body = OnceBody::new(message, None);
-        let request = self.request(Method::POST, self.current_post_headers(), body, None);
+        let request = self.request(Method::POST, self.current_post_headers(), body, call);
         let response = self.within_header_timeout(request).await?;
         let status = response.status();
         if status.is_success() {
@@ -167,9 +171,9 @@ impl HttpLink {
             return Ok(());
         }
         match self.session_sign(status, &text).0 {
-            SessionSign::Lost => Err(self.session_lost(status, &text, None)),
+            SessionSign::Lost => Err(self.session_lost(status, &text, call)),
             SessionSign::Doubtful | SessionSign::Fine => {
-                Err(self.status_error(status, &text, None))
+                Err(self.status_error(status, &text, call))
             }
         }
     }
@@ -191,10 +195,11 @@ impl HttpLink {
         }
     }
 
-    /// Opens the listening stream, or resumes a stream after the event `last_id`.
+    /// Opens the listening stream, or resumes a stream after the event `last_id`; `call` is the one whose stream it is.
     pub(super) async fn get(
         &self,
         last_id: Option<&str>,
+        call: Option<&CallWatch>,
     ) -> Result<Response<Incoming>, TransportError> {
         let mut headers = match self.established.get() {
             Some(established) => established.get.clone(),
@@ -208,7 +213,7 @@ impl HttpLink {
             let id = id.map_err(|_| TransportError::UnusableCursor)?;
             headers.insert(headers::LAST_EVENT_ID, id);
         }
-        let request = self.request(Method::GET, headers, OnceBody::empty(), None);
+        let request = self.request(Method::GET, headers, OnceBody::empty(), call);
         self.within_header_timeout(request).await
     }
 
@@ -285,7 +290,7 @@ impl HttpLink {
         }
     }
 
-    /// `call` is the one whose own request it is, if it is one's.
+    /// `call` is the one whose own request it is, or on whose stream it was asked for.
     fn request(
         &self,
         method: Method,

@@ -18,8 +18,9 @@ There are [examples](../../examples/configs).
 
 - `${VAR}`, `${env:VAR}` and `${VAR:-default}` are filled in from the environment, in texts. A server whose variable is
   not set is switched off; the others are not concerned. In the `gateway` section it is an error.
-- Durations are texts such as `\"45s\"`, `\"500ms\"`, `\"2m\"`, `\"6h\"`. A bare number is in seconds below 1000 and in
-  milliseconds from 1000 on, because the clients whose files are read differ.
+- Durations are texts such as `\"45s\"`, `\"500ms\"`, `\"2m\"`, `\"6h\"`. A bare number is an error, except in a
+  server's `timeout`, which other clients have too: there it is in seconds below 1000 and in milliseconds from 1000 on,
+  because those clients differ.
 - Sizes are numbers of bytes, or texts such as `\"512KiB\"` and `\"4MiB\"`.
 - In patterns `*` stands for anything and `?` for one character.
 - Relative paths in `bearer_token_file`, `key_file`, `file` and `payload_dir` start at the folder of the file.
@@ -69,6 +70,7 @@ fn words(kind: Kind) -> String {
         Kind::Count => "number, at least 1".into(),
         Kind::Number => "number".into(),
         Kind::Duration => "duration".into(),
+        Kind::DurationOrNumber => "duration or number".into(),
         Kind::DurationOrNever => "duration or `never`".into(),
         Kind::Size => "size".into(),
         Kind::Texts => "list of texts".into(),

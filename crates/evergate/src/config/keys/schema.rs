@@ -12,11 +12,9 @@ pub(crate) fn schema() -> Value {
     schema["title"] = "Evergate configuration".into();
     schema["$defs"] = json!({
         "duration": {
-            "description": "a number with ms, s, m, h or d; a bare number below 1000 is in seconds, else in milliseconds",
-            "anyOf": [
-                { "type": "string", "pattern": r"^\s*[0-9.]+\s*(ms|s|m|h|d)\s*$" },
-                { "type": "number", "minimum": 0 },
-            ],
+            "description": "a number with ms, s, m, h or d",
+            "type": "string",
+            "pattern": r"^\s*[0-9.]+\s*(ms|s|m|h|d)\s*$",
         },
         "size": {
             "description": "bytes as a number, or with B, KiB, MiB, GiB, KB, MB or GB",
@@ -65,6 +63,10 @@ fn shape(key: &KeyDoc) -> Value {
         Kind::Count => json!({ "type": "integer", "minimum": 1 }),
         Kind::Number => json!({ "type": "number", "minimum": 0 }),
         Kind::Duration => json!({ "$ref": "#/$defs/duration" }),
+        // Below 1000 it is in seconds, else in milliseconds.
+        Kind::DurationOrNumber => {
+            json!({ "anyOf": [{ "$ref": "#/$defs/duration" }, { "type": "number", "minimum": 0 }] })
+        }
         Kind::DurationOrNever => {
             json!({ "anyOf": [{ "$ref": "#/$defs/duration" }, { "const": "never" }] })
         }

@@ -2,8 +2,9 @@
 
 use super::{KeyDoc, Kind};
 use Kind::{
-    Choice, Count, Duration, DurationOrNever, Flag, Foreign, Ignored, Integer, List, Map, Number,
-    Pairs, Path, Patterns, PatternsOrSection, Secrets, Section, Size, Text, Texts,
+    Choice, Count, Duration, DurationOrNever, DurationOrNumber, Flag, Foreign, Ignored, Integer,
+    List, Map, Number, Pairs, Path, Patterns, PatternsOrSection, Secrets, Section, Size, Text,
+    Texts,
 };
 
 const TYPES: Kind = Choice(&[
@@ -40,12 +41,12 @@ pub(super) const TABLE: &[KeyDoc] = &[
     key("mcpServers.*.type", TYPES, "http", "how it speaks; `http` finds out"),
     key("mcpServers.*.transport", TYPES, "", "another name for `type`"),
     key("mcpServers.*.bearer_token_file", Path, "", "a file with the token for the Authorization header, read again when it changes"),
-    key("mcpServers.*.headers_from_client", Texts, "", "headers of the client's request that are passed on to a server with a url"),
+    key("mcpServers.*.headers_from_client", Texts, "", "headers of the client's request that are passed on to a server with a url: with the client's own calls, and with every request if `isolation` is `per_client`; the handshake of a shared server must work without them"),
     key("mcpServers.*.disabled", Flag, "false", "switches the server off"),
     key("mcpServers.*.enabled", Flag, "true", "the opposite of `disabled`"),
     key("mcpServers.*.required", Flag, "false", "nothing is ready before this server is"),
     key("mcpServers.*.isolation", Choice(&["shared", "per_client"]), "shared", "whether all clients share one connection or each has its own"),
-    key("mcpServers.*.timeout", Duration, "60s", "how long a call may take; progress starts it over"),
+    key("mcpServers.*.timeout", DurationOrNumber, "60s", "how long a call may take; progress starts it over"),
     key("mcpServers.*.max_timeout", Duration, "1h", "how long a call may take however much progress it reports"),
     key("mcpServers.*.hold", Duration, "45s", "how much of that a call may wait for a connection"),
     key("mcpServers.*.replay", REPLAY, "safe", "which calls may be sent again when nobody knows whether they ran: those that are declared harmless, all, or none"),
@@ -89,7 +90,7 @@ pub(super) const TABLE: &[KeyDoc] = &[
     key("mcpServers.*.lifecycle.refresh_every", DurationOrNever, "5m", "how often tools are listed without being told that they changed"),
     key("mcpServers.*.lifecycle.hold", Duration, "45s", "the same as `hold` of the server"),
     key("mcpServers.*.lifecycle.max_timeout", Duration, "1h", "the same as `max_timeout` of the server"),
-    key("mcpServers.*.lifecycle.max_message_bytes", Size, "", "the largest message taken from the server; `gateway.max_result_bytes` if absent"),
+    key("mcpServers.*.lifecycle.max_message_bytes", Size, "", "the largest message taken from the server; if absent `gateway.max_result_bytes`, but at least 256MiB with `gateway.payload_dir`"),
     key("mcpServers.*.lifecycle.max_in_flight", Count, "1024", "calls that may be with the server at once; further ones wait"),
     key("mcpServers.*.lifecycle.max_held", Count, "1024", "calls that may wait for the server at once; further ones fail"),
     key("mcpServers.*.lifecycle.max_subscriptions", Count, "1024", "resource subscriptions kept for the server"),
@@ -105,7 +106,7 @@ pub(super) const TABLE: &[KeyDoc] = &[
     key("gateway.auth.keys[].key", Text, "", "the key itself, at least 16 characters, usually as `${VAR}`"),
     key("gateway.auth.keys[].key_file", Path, "", "a file that holds the key instead"),
     key("gateway.auth.keys[].servers", Patterns, "", "only these servers"),
-    key("gateway.auth.keys[].tools", Patterns, "", "only these tools, by the names that clients see, such as `docs__search`"),
+    key("gateway.auth.keys[].tools", Patterns, "", "only these tools, by their names at `/mcp`, such as `docs__search`, also for `/mcp/{server}`"),
     key("gateway.allowed_hosts", Texts, "", "further values of the Host header to accept"),
     key("gateway.allowed_origins", Texts, "", "further values of the Origin header to accept, such as `https://app.example`"),
     key("gateway.session_key", Secrets, "", "what session ids are sealed with, at least 16 characters; the first of a list seals, all open; one is made if absent"),
@@ -114,7 +115,7 @@ pub(super) const TABLE: &[KeyDoc] = &[
     key("gateway.max_sessions", Count, "10000", "sessions that may be in use at once"),
     key("gateway.max_body_bytes", Size, "4MiB", "the largest request of a client"),
     key("gateway.max_result_bytes", Size, "16MiB", "the largest result of a server"),
-    key("gateway.payload_dir", Path, "", "a folder to write large results to; the client gets a preview and the path"),
+    key("gateway.payload_dir", Path, "", "a folder to write large results of tools to, never cleaned up; the client gets a preview and the path"),
     key("gateway.payload_threshold", Size, "512KiB", "results above this are written there"),
     key("gateway.lenient", Flag, "false", "make a session for clients that skip `initialize`"),
     key("gateway.drain", Duration, "30s", "how long calls in flight may go on at the end"),

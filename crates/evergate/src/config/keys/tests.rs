@@ -88,6 +88,7 @@ fn the_table_tells_the_truth_about_values() {
             Kind::Integer | Kind::Count => vec![json!(7)],
             Kind::Number => vec![json!(1), json!(1.0)],
             Kind::Duration => vec![json!("2h")],
+            Kind::DurationOrNumber => vec![json!("2h"), json!(30), json!(30_000)],
             Kind::DurationOrNever => vec![json!("2h"), json!("never")],
             Kind::Size => vec![json!(7), json!("7KiB")],
             Kind::Texts | Kind::Patterns if key.name() == "allowed_origins" => {
@@ -106,6 +107,8 @@ fn the_table_tells_the_truth_about_values() {
         if key.kind != Kind::Ignored {
             let wrong = if matches!(key.kind, Kind::Number | Kind::Integer | Kind::Count) {
                 json!("x")
+            } else if matches!(key.kind, Kind::Duration | Kind::DurationOrNever) {
+                json!(30)
             } else {
                 json!(-3)
             };

@@ -88,9 +88,10 @@ fn an_unset_variable_anywhere_in_the_section_is_an_error() {
 }
 
 #[test]
-fn an_address_that_others_can_reach_needs_a_key() {
+fn an_address_that_others_can_reach_needs_a_key_or_the_command_lines_word() {
     let open = json!({ "listen": "0.0.0.0:8080" });
-    assert!(errors(&open).starts_with("error: gateway.listen: 0.0.0.0:8080 can be reached"));
+    assert!(errors(&open).starts_with("warning: gateway.listen: 0.0.0.0:8080 can be reached"));
+    assert!(!with_gateway(&open).has_errors(), "the command line may allow it");
     let key = json!({ "keys": [{ "name": "a", "key": SECRET }] });
     for auth in [key, json!({ "allow_unauthenticated": true })] {
         assert_eq!(errors(&json!({ "listen": "0.0.0.0:8080", "auth": auth })), "");

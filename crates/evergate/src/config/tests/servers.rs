@@ -118,6 +118,44 @@ fn the_gateways_limit_for_results_is_every_servers() {
     assert!(!findings(&document).contains("mcpServers.a"));
 }
 
+/// What is to be written to a folder must arrive first.
+#[test]
+fn with_a_folder_for_large_results_the_limit_for_results_is_not_the_servers() {
+    let digest = |gateway: Value| {
+        let document = json!({ "mcpServers": { "a": { "command": "x" } }, "gateway": gateway });
+        let config = read(&document, &environment);
+        (config.gateway.max_message_bytes(), config.servers["a"].connection_digest.clone())
+    };
+    let (without, with) = (digest(json!({})), digest(json!({ "payload_dir": "out" })));
+    assert_eq!((without.0, with.0), (16 << 20, 256 << 20));
+    assert_ne!(without.1, with.1, "the connection is made anew for it");
+    let larger = digest(json!({ "payload_dir": "out", "max_result_bytes": "1GiB" }));
+    assert_eq!(larger.0, 1 << 30);
+}
+
+#[test]
+fn an_entry_that_leads_nowhere_has_its_other_mistakes_reported_too() {
+    let mistakes = json!({
+        "timeout": "soon", "hold": 45, "lifecycle": { "max_in_flight": 0, "restrat": "never" }, "comand": "x",
+    });
+    let entry = |target: Value| {
+        let mut entry = mistakes.clone();
+        entry.as_object_mut().unwrap().extend(target.as_object().unwrap().clone());
+        said(&entry)
+    };
+    let both = entry(json!({ "command": "x", "url": "ftp://h/", "headers": { "a b": "c" } }));
+    let neither = entry(json!({}));
+    let unsure = entry(json!({ "type": "stdio", "url": "http://h/" }));
+    for said in [&both, &neither, &unsure] {
+        for key in ["timeout", "hold", "lifecycle.max_in_flight", "lifecycle.restrat", "comand"] {
+            assert!(said.contains(&format!("mcpServers.a.{key}: ")), "{key}: {said}");
+        }
+    }
+    assert!(both.contains("mcpServers.a.url: ") && both.contains("\"a b\""), "{both}");
+    assert!(neither.contains("45 has no unit: write a text such as \"45s\""), "{neither}");
+    assert!(!neither.contains("none"), "{neither}");
+}
+
 #[test]
 fn required_is_what_the_entry_says_or_else_its_profile() {
     let rows = [

@@ -57,6 +57,11 @@ impl Authority {
     }
 
     /// A name or address that always means this machine.
+    /// No name that could be bound to another address.
+    pub(super) fn is_address(&self) -> bool {
+        matches!(self.host, Host::Address(_)) || self.is_loopback()
+    }
+
     pub(super) fn is_loopback(&self) -> bool {
         match &self.host {
             Host::Name(name) => name == "localhost",

@@ -2,7 +2,7 @@ use super::*;
 
 fn guard(listen: &str, hosts: &[&str], origins: &[&str]) -> OriginGuard {
     let owned = |texts: &[&str]| texts.iter().map(|&text| text.into()).collect::<Vec<String>>();
-    OriginGuard::new(listen.parse().unwrap(), &owned(hosts), &owned(origins))
+    OriginGuard::new(listen.parse().unwrap(), true, &owned(hosts), &owned(origins))
 }
 
 fn local() -> OriginGuard {
