@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
 use crate::lifecycle::Generation;
 use crate::protocol::{RawJson, RpcError, code, method};
@@ -28,6 +29,7 @@ pub struct ServerRequest {
     pub params: Option<RawJson>,
     /// How it was found out whom it is for.
     pub attribution: Attribution,
+    pub(crate) progress: mpsc::Sender<RawJson>,
 }
 
 /// How it was found out which caller a server means with a request of its own.
@@ -54,6 +56,17 @@ pub struct Handlers {
     declared: Option<Value>,
     /// Ours, unless set.
     client_info: Option<Value>,
+}
+
+// === impl ServerRequest ===
+
+impl ServerRequest {
+    /// Tells the server how far the answer is: the params of a `notifications/progress` with the token the server gave.
+    /// What comes faster than it can be sent is left out.
+    pub fn tell_progress(&self, params: RawJson) {
+        // The next one says more anyway.
+        let _ = self.progress.try_send(params);
+    }
 }
 
 // === impl Handlers ===

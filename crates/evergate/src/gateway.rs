@@ -240,7 +240,7 @@ impl Gateway {
         }
         match (&candidates[..], request.attribution) {
             (_, Attribution::Ambiguous) => Err(ambiguous("several clients have calls in flight")),
-            ([client], _) => client.ask(&request.method, request.params.as_ref(), None, None).await,
+            ([client], _) => client.ask(&request, None, None).await,
             ([], _) => {
                 let message = format!("no client that offers {} is connected", request.method);
                 Err(RpcError::with(error_body::METHOD_NOT_FOUND, message))

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use serde::Deserialize;
-use tokio::sync::{Semaphore, broadcast, oneshot};
+use tokio::sync::{Semaphore, broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::attribution::Asked;
@@ -92,6 +92,8 @@ struct Cancelled<'a> {
 }
 
 const MAX_HANDLING: usize = 64;
+/// Reports on one answer that may wait to be sent.
+const MAX_PROGRESS: usize = 8;
 
 // === impl Inbox ===
 
@@ -232,8 +234,22 @@ impl Inbox {
         self.handling().insert(id.clone(), withdrawn.clone());
         self.context.tasks.spawn(async move {
             let responding = async {
-                let response = inbox.response(&id, method, params, asked).await;
-                post(&link, response, cause.as_deref()).await;
+                let (progress, mut told) = mpsc::channel(MAX_PROGRESS);
+                let response = inbox.response(&id, method, params, asked, progress);
+                tokio::pin!(response);
+                loop {
+                    tokio::select! {
+                        biased;
+                        Some(params) = told.recv() => {
+                            let params = Some(params.as_bytes());
+                            let message = protocol::notification(method::PROGRESS, params);
+                            post(&link, message, cause.as_deref()).await;
+                        }
+                        response = &mut response => {
+                            return post(&link, response, cause.as_deref()).await;
+                        }
+                    }
+                }
             };
             tokio::select! {
                 () = withdrawn.cancelled() => {}
@@ -268,9 +284,10 @@ impl Inbox {
         method: String,
         params: Option<RawJson>,
         asked: Option<Asked>,
+        progress: mpsc::Sender<RawJson>,
     ) -> Bytes {
         let answer = match asked {
-            Some(asked) => self.ask(method, params, asked).await,
+            Some(asked) => self.ask(method, params, asked, progress).await,
             None => Ok(RawJson::empty_object()),
         };
         match answer {
@@ -280,13 +297,20 @@ impl Inbox {
     }
 
     /// Has the request handled, unless every call it may be about ends before.
-    async fn ask(&self, method: String, params: Option<RawJson>, asked: Asked) -> Answer {
+    async fn ask(
+        &self,
+        method: String,
+        params: Option<RawJson>,
+        asked: Asked,
+        progress: mpsc::Sender<RawJson>,
+    ) -> Answer {
         let request = ServerRequest {
             server: self.context.server.clone(),
             generation: self.generation,
             method,
             params,
             attribution: asked.attribution,
+            progress,
         };
         tokio::select! {
             answer = asked.handlers.handle(request) => answer,

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use evergate_runtime::{RawJson, RpcError, wire};
+use evergate_runtime::{RawJson, RpcError, ServerRequest, wire};
 use http::HeaderMap;
 use serde_json::Value;
 use tokio::sync::oneshot;
@@ -17,6 +17,7 @@ use super::isolation::PrivateServers;
 use super::log_level::Level;
 use super::merged::Digests;
 use super::outlet::Outlet;
+use super::params;
 use crate::front::keys::Caller;
 
 /// How long a client may take to answer what no call of its own is behind. Servers have few such questions at a time.
@@ -79,6 +80,8 @@ struct Asked {
     outlet: Outlet,
     /// Asked because of this call of the client's, and moot when it ends.
     call: Option<u64>,
+    /// The asker's own token and who it is, if it wants to hear of progress.
+    progress: Option<(RawJson, ServerRequest)>,
 }
 
 #[derive(Debug, Clone)]
@@ -223,11 +226,11 @@ impl Client {
     /// because of a `call` ends with it; what is asked because of none, soon.
     pub(crate) async fn ask(
         &self,
-        method: &str,
-        params: Option<&RawJson>,
+        request: &ServerRequest,
         outlet: Option<&Outlet>,
         call: Option<u64>,
     ) -> Result<RawJson, RpcError> {
+        let method = request.method.as_str();
         if !self.answers(method) {
             let message = format!("the client does not offer {method}");
             return Err(RpcError::with(super::error_body::METHOD_NOT_FOUND, message));
@@ -235,11 +238,16 @@ impl Client {
         let untied = outlet.is_none();
         let stream = self.newest_stream();
         let id = self.next_id();
-        let message = wire::request(id, method, params.map(RawJson::as_bytes));
+        // Servers choose their tokens without knowing of each other; the client gets one of ours.
+        let replaced = params::with_progress_token(request.params.as_ref(), id);
+        let (params, token) =
+            replaced.map_or((request.params.clone(), None), |(p, t)| (Some(p), Some(t)));
+        let message = wire::request(id, method, params.as_ref().map(RawJson::as_bytes));
+        let progress = token.map(|token| (token, request.clone()));
         let (asker, answer) = oneshot::channel();
         // Its place is taken before it is sent: the answer may be quick.
         let outlet = outlet.or(stream.as_ref()).unwrap_or(&self.outbox);
-        self.state().asked.insert(id, Asked { asker, outlet: outlet.clone(), call });
+        self.state().asked.insert(id, Asked { asker, outlet: outlet.clone(), call, progress });
         let _question = Question { client: self, id };
         // The stream of a call may have ended this moment.
         if !outlet.offer(message.clone()) && !self.outbox.offer(message) {
@@ -260,6 +268,17 @@ impl Client {
             let message = "the call that this was asked for, or the client's session, has ended";
             Err(RpcError::with(super::error_body::INTERNAL, message))
         })
+    }
+
+    /// The client says how far it is with an answer.
+    pub(crate) fn progressed(&self, params: &RawJson) {
+        let Some(id) = params::told_token(params) else { return };
+        let asked = self.state().asked.get(&id).and_then(|asked| asked.progress.clone());
+        if let Some((token, request)) = asked
+            && let Some(params) = params::retold(params, &token)
+        {
+            request.tell_progress(params);
+        }
     }
 
     pub(crate) fn level(&self) -> Option<Level> {

@@ -77,8 +77,13 @@ impl Gateway {
                 }
             }
             "notifications/roots/list_changed" => self.roots_changed(client),
-            // The handshake is ours alone. Progress on a server's question, and whatever the future brings, concerns
-            // one server among many, and nothing says which.
+            "notifications/progress" => {
+                if let Some(params) = params {
+                    client.progressed(params);
+                }
+            }
+            // The handshake is ours alone. Whatever the future brings concerns one server among many, and nothing says
+            // which.
             _ => {}
         }
     }

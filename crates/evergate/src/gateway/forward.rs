@@ -127,9 +127,7 @@ fn questions(client: &Arc<Client>, stream: &Outlet, number: u64) -> Handlers {
         let (client, stream) = (client.clone(), stream.clone());
         // If all that is known is whose call it is about, it is moot when all of those have ended, as the runtime sees.
         let call = (request.attribution == Attribution::Call).then_some(number);
-        async move {
-            client.ask(&request.method, request.params.as_ref(), Some(&stream), call).await
-        }
+        async move { client.ask(&request, Some(&stream), call).await }
     })
 }
 

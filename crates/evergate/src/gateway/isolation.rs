@@ -288,9 +288,7 @@ fn handlers(client: &Arc<Client>) -> Handlers {
             let client = client.upgrade();
             async move {
                 match client {
-                    Some(client) => {
-                        client.ask(&request.method, request.params.as_ref(), None, None).await
-                    }
+                    Some(client) => client.ask(&request, None, None).await,
                     None => Err(RpcError::with(error_body::INTERNAL, "the client is gone")),
                 }
             }

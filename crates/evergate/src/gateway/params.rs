@@ -74,9 +74,32 @@ pub(super) fn with_text(params: &RawJson, old: &RawValue, new: &str) -> RawJson 
 
 /// The progress notification a client gets: the server's, under the token the client gave.
 pub(super) fn progress(params: &RawJson, token: &RawJson) -> Option<Bytes> {
-    let ours: Token<'_> = serde_json::from_slice(params.as_bytes()).ok()?;
-    let theirs = params.with_part(ours.progress_token, token);
+    let theirs = retold(params, token)?;
     Some(wire::notification("notifications/progress", Some(theirs.as_bytes())))
+}
+
+/// The params of a progress notification under another token.
+pub(super) fn retold(params: &RawJson, token: &RawJson) -> Option<RawJson> {
+    let before: Token<'_> = serde_json::from_slice(params.as_bytes()).ok()?;
+    Some(params.with_part(before.progress_token, token))
+}
+
+/// The token in the params of a progress notification, if it may be one of ours.
+pub(super) fn told_token(params: &RawJson) -> Option<u64> {
+    let token: Token<'_> = serde_json::from_slice(params.as_bytes()).ok()?;
+    token.progress_token.get().parse().ok()
+}
+
+/// The params of a server's question under a token of ours, and the token it gave; `None` if it gave none.
+pub(super) fn with_progress_token(
+    params: Option<&RawJson>,
+    ours: u64,
+) -> Option<(RawJson, RawJson)> {
+    let params = params?;
+    let meta: Meta<'_> = serde_json::from_str(read(Some(params))?.meta?.get()).ok()?;
+    let theirs = meta.progress_token?;
+    let token = RawJson::from_text(theirs.get().to_owned()).ok()?;
+    Some((params.with_part(theirs, &RawJson::from(serde_json::Value::from(ours))), token))
 }
 
 /// Which request a client gives up.

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::kit::{at, at_with, begin, child, child_with, next_of, servers, soon, text, web};
-use crate::support::{NEWEST, Session, gateway};
+use crate::kit::{
+    at, at_with, begin, child, child_with, next_of, servers, soon, text, until_listed, web,
+};
+use crate::support::{NEWEST, Session, gateway, until};
 
 /// Calls a tool that asks something, answers the question, and returns what the tool made of that.
 async fn ask_and_answer(client: &Session, tool: &str, method: &str, result: Value) -> Value {
@@ -191,4 +193,31 @@ async fn changed_roots_are_announced_to_the_servers_of_the_only_client() {
         now.requests.contains_key("notifications/roots/list_changed")
     };
     soon("the server hears of it", http.server().wait_for(told)).await;
+}
+
+#[tokio::test]
+async fn progress_on_an_answer_reaches_the_server_that_asked_under_its_own_token() {
+    let http = web().await;
+    let gateway = gateway(&servers(json!({ "web": at(&http) }))).start();
+    let client = gateway.connect().await;
+    until_listed(&client, "web__echo").await;
+    let mut events = client.listen().await;
+    http.server().wait_for(|now| now.listening == 1).await;
+    let params =
+        json!({ "messages": [], "maxTokens": 1, "_meta": { "progressToken": "theirs", "x": 1.5 } });
+    let answer = http.server().request_client("sampling/createMessage", params);
+    let question = next_of(&mut events, "sampling/createMessage").await;
+    let ours = &question["params"]["_meta"]["progressToken"];
+    assert_ne!(*ours, "theirs");
+    assert_eq!(question["params"]["_meta"]["x"], 1.5);
+    client
+        .notify("notifications/progress", json!({ "progressToken": ours, "progress": 0.5 }))
+        .await;
+    until("the server hears of it", async || {
+        http.server().received("notifications/progress")
+            == [r#"{"progress":0.5,"progressToken":"theirs"}"#]
+    })
+    .await;
+    client.respond(&question["id"], json!({ "role": "assistant" })).await;
+    assert_eq!(answer.await.unwrap()["result"]["role"], "assistant");
 }
