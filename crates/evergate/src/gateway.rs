@@ -25,6 +25,7 @@ mod names;
 mod news;
 pub(crate) mod outlet;
 mod params;
+mod patience;
 mod payload;
 mod reload;
 mod remembered;

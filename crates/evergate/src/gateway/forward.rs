@@ -1,5 +1,6 @@
 //! One call to the server that owns it, and what comes back.
 
+use std::future::IntoFuture as _;
 use std::sync::Arc;
 
 use evergate_runtime::{Attribution, Handlers, RawJson, ServerRequest};
@@ -10,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::client::Client;
 use super::error_body::{self, plain};
 use super::outlet::Outlet;
+use super::patience::Patience;
 use super::{Answer, Gateway, RequestContext, news, params, payload};
 use crate::config::Server;
 
@@ -85,18 +87,24 @@ pub(super) async fn forward(
     call = call.on_notification(move |notification| {
         news::from_call(&around, &listener, &stream, &notification);
     });
-    if let Some(token) = progress_token {
-        let stream = context.stream.clone();
-        call = call.on_progress(move |progress| {
-            if let Some(message) = params::progress(&progress.raw, &token) {
-                stream.offer(message);
-            }
-        });
+    let patience = progress_token.map(|token| Patience::new(token, context.stream.clone()));
+    if let Some(patience) = patience.clone() {
+        call = call.on_progress(move |progress| patience.report(&progress));
     }
     if let Some(headers) = passed_on(settings, context.headers.as_deref()) {
         call = call.headers(headers);
     }
-    match call.await {
+    let waiting = async {
+        match patience.filter(|_| matches!(context.stream, Outlet::Pipe(_))) {
+            Some(patience) => patience.keep(&handle, config.gateway.keep_alive).await,
+            None => std::future::pending().await,
+        }
+    };
+    let result = tokio::select! {
+        result = call.into_future() => result,
+        () = waiting => return Answer::Cancelled,
+    };
+    match result {
         Ok(result) if tool.is_some() => {
             payload::within_limits(&config.gateway, client, server, result).await
         }

@@ -119,7 +119,7 @@ impl Gateway {
         }
         let ended = handle.unsubscribe(uri).await;
         // Somebody may have come meanwhile, and been heard before this.
-        if self.subscriptions.is_wanted(server, uri) {
+        if self.is_shared(server) && self.subscriptions.is_wanted(server, uri) {
             self.subscribe_in_time(handle.clone(), uri.to_owned());
         }
         match ended {

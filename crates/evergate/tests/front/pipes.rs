@@ -35,6 +35,7 @@ impl Pipes {
     pub(crate) fn start<S: AsRef<std::ffi::OsStr>>(args: impl IntoIterator<Item = S>) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_evergate"))
             .args(args)
+            .env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"))
             .env_remove("RUST_LOG")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

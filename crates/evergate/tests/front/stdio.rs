@@ -183,3 +183,48 @@ async fn a_drain_waits_for_a_call_and_a_second_signal_does_not() {
     assert_eq!(client.ended().await.code(), Some(0));
     until("the child is gone", async || !exists(child)).await;
 }
+
+/// There are no comments on a pipe: whoever wants progress hears that the call waits.
+#[tokio::test]
+async fn a_held_call_gives_signs_of_life_and_then_the_answer() {
+    let http = HttpServer::start(Server::new()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("evergate.json");
+    // The call may meet the server while it dies, and is to be held all the same.
+    let config = json!({
+        "mcpServers": { "web": { "url": http.url(), "replay": "always" } },
+        "gateway": { "keep_alive": "100ms" },
+    });
+    std::fs::write(&path, config.to_string()).unwrap();
+    let mut client = Pipes::start(["stdio", "--config", path.to_str().unwrap()]);
+    client.initialize().await;
+    assert_eq!(client.call_text("web__echo", json!({ "text": "a" })).await, "a");
+    http.kill().await;
+    let params = json!({ "name": "web__progress", "arguments": { "steps": 2 }, "_meta": { "progressToken": "t" } });
+    let call = json!({ "jsonrpc": "2.0", "id": "c", "method": "tools/call", "params": params });
+    client.send(&call).await;
+    let mut told = 0.0;
+    for _ in 0..2 {
+        let sign = client.next().await.unwrap();
+        assert_eq!(
+            (&sign["method"], &sign["params"]["progressToken"]),
+            (&json!("notifications/progress"), &json!("t"))
+        );
+        assert!(sign["params"]["message"].as_str().unwrap().contains("waiting for web"), "{sign}");
+        let now = sign["params"]["progress"].as_f64().unwrap();
+        assert!(now > told, "{sign}");
+        told = now;
+    }
+    http.revive().await;
+    let answer = loop {
+        let message = client.next().await.unwrap();
+        if message["id"] == "c" {
+            break message;
+        }
+        let now = message["params"]["progress"].as_f64().unwrap();
+        assert!(now > told, "{message} after {told}");
+        told = now;
+    };
+    assert!(answer["result"].is_object(), "{answer}");
+    assert!(told >= 2.0, "the server's own reports come through");
+}
