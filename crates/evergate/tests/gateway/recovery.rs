@@ -1,6 +1,8 @@
 //! Servers die, restart and forget. Clients do not notice, and nothing runs twice.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use evergate_testkit::{HttpServer, SessionLoss};
@@ -45,19 +47,25 @@ async fn a_restart_of_an_sse_server_between_calls_goes_unnoticed() {
     restarts_between_calls(&http, at_sse(&http)).await;
 }
 
+/// How many calls each of eight callers has finished.
+type Finished = Arc<[AtomicUsize; 8]>;
+
+const ROUNDS: usize = 12;
+
 /// What eight callers saw: every call that may be repeated must succeed, no other may have run twice.
-async fn eight_callers(client: &Session, rounds: usize) -> Vec<(String, Value)> {
+async fn eight_callers(client: &Session, finished: &Finished) -> Vec<(String, Value)> {
     let callers = (0..8).map(|caller| {
-        let client = client.clone();
+        let (client, finished) = (client.clone(), finished.clone());
         tokio::spawn(async move {
             let mut seen = Vec::new();
-            for round in 0..rounds {
+            for round in 0..ROUNDS {
                 let tool = if round % 2 == 0 { "read" } else { "bump" };
                 let call_id = format!("{tool}-{caller}-{round}");
                 let params =
                     json!({ "name": format!("s__{tool}"), "arguments": { "call_id": call_id } });
                 let id = json!(format!("{caller}/{round}"));
                 seen.push((call_id, client.request_with_id(id, "tools/call", params).await));
+                finished[caller].fetch_add(1, Ordering::Relaxed);
                 tokio::time::sleep(Duration::from_millis(15)).await;
             }
             seen
@@ -65,6 +73,18 @@ async fn eight_callers(client: &Session, rounds: usize) -> Vec<(String, Value)> 
     });
     let seen = futures_util::future::join_all(callers).await;
     seen.into_iter().flat_map(Result::unwrap).collect()
+}
+
+/// Waits until every caller is done with the call it was at, and with another. A call is sent again once, so a server may
+/// die once on each.
+async fn all_move_on(finished: &Finished) {
+    let counts = || finished.iter().map(|count| count.load(Ordering::Relaxed)).collect::<Vec<_>>();
+    let before = counts();
+    until("all callers move on", async || {
+        let moved = |(now, before): (&usize, &usize)| *now >= (before + 2).min(ROUNDS);
+        counts().iter().zip(&before).all(moved)
+    })
+    .await;
 }
 
 fn judge(seen: &[(String, Value)], executions: impl Fn(&str) -> usize) {
@@ -86,10 +106,11 @@ fn judge(seen: &[(String, Value)], executions: impl Fn(&str) -> usize) {
 async fn restarts_under_load(http: &HttpServer, entry: Value) {
     let (_gateway, client) = start(entry).await;
     let names = client.tool_names().await;
-    let calling = eight_callers(&client, 12);
+    let finished = Finished::default();
+    let calling = eight_callers(&client, &finished);
     let chaos = async {
         for _ in 0..3 {
-            tokio::time::sleep(Duration::from_millis(60)).await;
+            all_move_on(&finished).await;
             http.kill().await;
             assert_eq!(client.tool_names().await, names, "the list stays");
             http.revive().await;
@@ -120,10 +141,11 @@ async fn eight_callers_survive_the_deaths_of_a_child() {
     let entry = child(&["--state-file", state_file.to_str().unwrap()]);
     let (gateway, client) = start(entry).await;
     let names = client.tool_names().await;
-    let calling = eight_callers(&client, 12);
+    let finished = Finished::default();
+    let calling = eight_callers(&client, &finished);
     let chaos = async {
         for _ in 0..3 {
-            tokio::time::sleep(Duration::from_millis(60)).await;
+            all_move_on(&finished).await;
             let pid = status(&gateway, "s").await["pid"].as_u64();
             if let Some(pid) = pid.map(|pid| u32::try_from(pid).unwrap()).filter(|pid| exists(*pid))
             {
