@@ -133,6 +133,8 @@ impl Front {
         };
         // From here on the key is nobody's business.
         policy.keyring.hide(request.headers_mut());
+        // Nor is anything else a client sends along: none of it prints.
+        request.headers_mut().values_mut().for_each(|value| value.set_sensitive(true));
         let post = request.method() == Method::POST;
         match path.as_str() {
             "/mcp" => mcp_endpoint::answer(self, caller, None, request).await,

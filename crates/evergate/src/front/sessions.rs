@@ -112,7 +112,10 @@ impl Sessions {
             capabilities: introduction.capabilities.clone(),
             client_info: introduction.client_info.clone(),
         };
-        let id = self.keys.seal(&facts).map_err(|_| Refusal::NotJsonRpc)?;
+        let id = self.keys.seal(&facts).map_err(|error| {
+            tracing::error!(%error, "cannot seal a session id");
+            Refusal::Internal
+        })?;
         let client = new_client(facts.uid, caller, server, introduction);
         let session = Session::new(client, &id, facts.created, true);
         self.install(gateway, &session)?;

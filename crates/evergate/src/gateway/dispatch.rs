@@ -136,7 +136,9 @@ impl Gateway {
                 };
                 let Some(owner) = self.tool_owner(client, &name).await else {
                     return match self.why_off(client, &name) {
-                        Some(why) => Answer::Error(plain(error_body::NOT_SENT, why)),
+                        Some((server, why)) => {
+                            Answer::Error(error_body::unavailable(&server, &why))
+                        }
                         None => invalid(&format!("Unknown tool: {name}")),
                     };
                 };

@@ -46,6 +46,7 @@ pub(crate) enum Refusal {
     ForbiddenOrigin,
     Draining,
     BadEventId,
+    Internal,
 }
 
 // === impl Refusal ===
@@ -69,12 +70,14 @@ impl Refusal {
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::Forbidden | Self::ForbiddenOrigin => StatusCode::FORBIDDEN,
             Self::Draining => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
 
     pub(crate) fn code(self) -> i64 {
         match self {
             Self::NotJson => PARSE_ERROR,
+            Self::Internal => INTERNAL,
             Self::TooManySessions | Self::TooManyRequests | Self::Draining => NOT_SENT,
             _ => INVALID_REQUEST,
         }
@@ -113,6 +116,7 @@ impl Refusal {
             Self::Forbidden => "this key may not do that",
             Self::ForbiddenOrigin => "requests with this Host or Origin are not allowed",
             Self::Draining => "the gateway is shutting down",
+            Self::Internal => "the gateway failed on this request",
             Self::BadEventId => "this Last-Event-ID was not given out here",
         }
     }
@@ -163,6 +167,23 @@ pub(crate) fn of_call(error: &CallError, status: Option<&Status>) -> RawJson {
     }))
 }
 
+/// A server that is not there for this client: nothing was sent, and waiting does not help.
+pub(crate) fn unavailable(server: &str, why: &str) -> RawJson {
+    RawJson::from(json!({
+        "code": NOT_SENT,
+        "message": format!("{server} is {why}"),
+        "data": {
+            "server": server,
+            "outcome": "not_sent",
+            "retryable": false,
+            "generation": null,
+            "state": "disabled",
+            "next_retry_ms": null,
+            "hint": "the operator must switch it on, or allow it",
+        },
+    }))
+}
+
 /// A result that is larger than allowed, by how much if that is known. The call did run.
 pub(crate) fn too_large(server: &str, bytes: Option<usize>, limit: usize) -> RawJson {
     let size = bytes.map_or("has".to_owned(), |bytes| format!("has {bytes} bytes,"));
@@ -173,6 +194,9 @@ pub(crate) fn too_large(server: &str, bytes: Option<usize>, limit: usize) -> Raw
             "server": server,
             "outcome": "answered",
             "retryable": false,
+            "generation": null,
+            "state": null,
+            "next_retry_ms": null,
             "hint": "ask for less, or have the operator raise gateway.max_result_bytes or set gateway.payload_dir",
         },
     }))

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
 use super::client::Client;
-use super::error_body::{self, plain};
+use super::error_body;
 use super::outlet::Outlet;
 use super::patience::Patience;
 use super::{Answer, Gateway, RequestContext, news, params, payload};
@@ -102,7 +102,7 @@ pub(super) async fn forward(
     };
     let result = tokio::select! {
         result = call.into_future() => result,
-        () = waiting => return Answer::Cancelled,
+        never = waiting => match never {},
     };
     match result {
         Ok(result) if tool.is_some() => {
@@ -115,10 +115,7 @@ pub(super) async fn forward(
 
 /// A server that was there a moment ago.
 pub(super) fn gone(server: &str) -> RawJson {
-    plain(
-        error_body::NOT_SENT,
-        format!("{server} is no longer configured, switched off, or not allowed"),
-    )
+    error_body::unavailable(server, "no longer configured, switched off, or not allowed")
 }
 
 /// Tells the calls of one client from those of another.

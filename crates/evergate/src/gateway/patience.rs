@@ -1,6 +1,7 @@
 //! What a client hears of a call that takes its time: the server's own reports, and, where a stream has no comments to keep
 //! it alive, a sign of life while the call waits for its server.
 
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -42,7 +43,7 @@ impl Patience {
     }
 
     /// Says, every now and then, that the call waits for its server, for as long as it does. Never ends.
-    pub(super) async fn keep(&self, server: &ServerHandle, every: Duration) {
+    pub(super) async fn keep(&self, server: &ServerHandle, every: Duration) -> Infallible {
         loop {
             tokio::time::sleep(every).await;
             let state = server.status().state;

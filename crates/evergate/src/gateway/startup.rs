@@ -31,6 +31,10 @@ impl Gateway {
                     settled(&self.hub, name, added + config.gateway.startup_wait).await;
                 }
                 Isolation::PerClient => {
+                    // One that was closed for being idle is not started for a list that is known.
+                    if client.private.catalog(name).is_some() {
+                        continue;
+                    }
                     // Started when it is wanted for the first time: a client that only knocks costs no process.
                     if self.server_for(client, name).is_none() {
                         continue;

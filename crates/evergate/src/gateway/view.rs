@@ -102,7 +102,7 @@ impl Gateway {
     }
 
     /// Why nothing of the server that a name's prefix names can be used, if it is switched off.
-    pub(super) fn why_off(&self, client: &Client, public: &str) -> Option<String> {
+    pub(super) fn why_off(&self, client: &Client, public: &str) -> Option<(String, String)> {
         let config = self.config();
         let naming = naming(&config, &client.scope);
         let (name, server) = config.servers.iter().find(|(name, _)| {
@@ -110,7 +110,7 @@ impl Gateway {
         })?;
         let why =
             server.unusable.as_deref().or(server.disabled.then_some("by its configuration"))?;
-        Some(format!("{name} is switched off: {why}"))
+        Some((name.clone(), format!("switched off: {why}")))
     }
 
     fn build(&self, client: &Client, catalog: &Catalog) -> View {

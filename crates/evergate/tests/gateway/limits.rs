@@ -106,3 +106,17 @@ async fn a_large_result_goes_to_a_file_and_a_preview_to_the_client() {
         "the tool may have promised another"
     );
 }
+
+#[tokio::test]
+async fn a_call_to_a_server_that_is_switched_off_says_so_in_data_too() {
+    let http = web().await;
+    let off = json!({ "url": http.url(), "disabled": true });
+    let config = json!({ "mcpServers": { "web": at(&http), "off": off } });
+    let gateway = gateway(&config).start();
+    let client = gateway.connect().await;
+    let error = client.call("off__echo", json!({})).await["error"].clone();
+    assert_eq!((&error["code"], &error["data"]["server"]), (&json!(-31001), &json!("off")));
+    assert_eq!(error["data"]["outcome"], "not_sent");
+    assert_eq!(error["data"]["retryable"], false);
+    assert!(error["data"]["hint"].is_string(), "{error}");
+}
