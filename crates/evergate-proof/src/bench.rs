@@ -1,0 +1,3 @@
+//! What each product costs: `./scripts/bench`.
+
+pub mod load;
