@@ -1,21 +1,22 @@
 //! Whether an answer is the right one, at next to no cost.
 //!
 //! The first answer to a question is parsed and understood. What it looked like, with a hole where its id was, is kept;
-//! an answer that looks the same is right as well. One that does not is parsed again. Comparison goes along with the
-//! reading, so a large answer is nowhere kept whole.
+//! an answer that looks the same, or an event that does, is right as well. One that does not is parsed again. Comparison
+//! goes along with the reading, so a large answer is kept whole only if it comes as an event.
 
-use std::mem;
+use std::rc::Rc;
+use std::{iter, mem};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use evergate_testkit::fast_text;
-use memchr::memmem;
+use memchr::{memchr, memmem};
 use serde_json::Value;
 
 /// What an answer must say.
 #[derive(Debug, Clone)]
 pub struct Expected {
     what: What,
-    looks: Option<Looks>,
+    looks: Option<Rc<Looks>>,
 }
 
 #[derive(Debug, Clone)]
@@ -34,10 +35,12 @@ struct Looks {
 /// One answer on its way in.
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
-    /// How much of it has been seen to look right.
+    /// What it has looked like up to here. Others may find out meanwhile that answers can look different.
+    like: Option<Rc<Looks>>,
+    /// How much of it has been seen to look like that.
     at: usize,
-    /// All of it, since it first did not.
-    whole: Option<Vec<u8>>,
+    /// All of it, if it does not.
+    whole: Vec<u8>,
     id: [u8; ID],
 }
 
@@ -77,22 +80,28 @@ impl Expected {
     }
 }
 
+// === impl Looks ===
+
+impl Looks {
+    /// The id of a message that looks like this.
+    fn id_of(&self, message: &[u8]) -> Option<u64> {
+        let (before, rest) = message.split_at_checked(self.before.len())?;
+        let (id, after) = rest.split_at_checked(ID)?;
+        let same = before == self.before && after == self.after;
+        (same && id.iter().all(u8::is_ascii_digit)).then(|| number(id))
+    }
+}
+
 // === impl Incoming ===
 
 impl Incoming {
-    pub(super) fn clear(&mut self) {
-        self.at = 0;
-        self.whole = None;
-    }
-
     /// Some bytes of the body.
     pub(super) fn take(&mut self, expected: &Expected, mut bytes: &[u8]) {
-        if let Some(whole) = &mut self.whole {
-            whole.extend_from_slice(bytes);
-            return;
+        if self.at == 0 && self.whole.is_empty() {
+            self.like.clone_from(&expected.looks);
         }
-        let Some(looks) = &expected.looks else {
-            self.whole = Some(bytes.to_vec());
+        let Some(looks) = &self.like else {
+            self.whole.extend_from_slice(bytes);
             return;
         };
         let head = looks.before.len();
@@ -115,9 +124,8 @@ impl Incoming {
                 None => length > 0 && part[..length] == *now,
             };
             if !same {
-                let mut whole = self.seen(looks);
-                whole.extend_from_slice(bytes);
-                self.whole = Some(whole);
+                self.give_up();
+                self.whole.extend_from_slice(bytes);
                 return;
             }
             self.at += length;
@@ -125,36 +133,62 @@ impl Incoming {
         }
     }
 
-    /// What was there up to here.
-    fn seen(&self, looks: &Looks) -> Vec<u8> {
-        let whole = looks.before.iter().chain(&self.id).chain(&looks.after);
-        whole.take(self.at).copied().collect()
+    /// What was there up to here is kept from now on.
+    fn give_up(&mut self) {
+        if let Some(looks) = self.like.take() {
+            let seen = looks.before.iter().chain(&self.id).chain(&looks.after);
+            self.whole.extend(seen.take(self.at));
+        }
     }
 
     /// The answer is complete: it must be right. Returns its id, and is ready for the next.
     pub(super) fn finish(&mut self, expected: &mut Expected) -> Result<u64> {
-        let whole = match (&expected.looks, self.whole.take()) {
-            (Some(looks), None) if self.at < looks.before.len() + ID + looks.after.len() => {
-                self.seen(looks)
-            }
-            (Some(_), None) => {
-                self.at = 0;
-                return Ok(number(&self.id));
-            }
-            (_, whole) => whole.unwrap_or_default(),
-        };
-        self.clear();
-        let message = response(&whole)?;
-        expected.right(&message)?;
-        let id = message["id"].as_u64().context("an answer without an id")?;
-        let digits = id.to_string();
-        let mut found = memmem::find_iter(&whole, &digits);
-        if let (Some(at), None, ID) = (found.next(), found.next(), digits.len()) {
-            expected.looks =
-                Some(Looks { before: whole[..at].to_vec(), after: whole[at + ID..].to_vec() });
+        if let Some(looks) = &self.like
+            && self.at == looks.before.len() + ID + looks.after.len()
+        {
+            self.at = 0;
+            return Ok(number(&self.id));
         }
-        Ok(id)
+        self.give_up();
+        self.at = 0;
+        let id = understand(&self.whole, expected);
+        self.whole.clear();
+        id
     }
+}
+
+/// The slow way.
+fn understand(body: &[u8], expected: &mut Expected) -> Result<u64> {
+    let looks = expected.looks.as_deref();
+    if let Some(id) = looks.and_then(|looks| events(body).find_map(|event| looks.id_of(event))) {
+        return Ok(id);
+    }
+    let message = response(body)?;
+    expected.right(&message)?;
+    let id = message["id"].as_u64().context("an answer without an id")?;
+    if expected.looks.is_none() {
+        let digits = id.to_string();
+        let message = events(body).find(|event| memmem::find(event, b"\"result\"").is_some());
+        let message = message.unwrap_or(body);
+        let mut found = memmem::find_iter(message, &digits);
+        if let (Some(at), None, ID) = (found.next(), found.next(), digits.len()) {
+            let (before, after) = (message[..at].to_vec(), message[at + ID..].to_vec());
+            expected.looks = Some(Rc::new(Looks { before, after }));
+        }
+    }
+    Ok(id)
+}
+
+/// The data of events, as far as each is one line.
+fn events(mut body: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let lines = iter::from_fn(move || {
+        // Some are a million bytes long.
+        let end = memchr(b'\n', body)?;
+        let (line, rest) = body.split_at(end);
+        body = &rest[1..];
+        Some(line)
+    });
+    lines.filter_map(|line| Some(line.strip_prefix(b"data:")?.trim_ascii()))
 }
 
 fn number(digits: &[u8]) -> u64 {
@@ -228,6 +262,31 @@ mod tests {
         let event = format!(": hello\n\nid: 7\ndata: {}\n\n", answer(1_000_000_002, &text));
         assert_eq!(check(&event), 1_000_000_002);
         assert_eq!(check(&answer(1_000_000_003, &text)), 1_000_000_003);
+    }
+
+    #[test]
+    fn a_stream_is_understood_first_and_compared_later() {
+        let text = evergate_testkit::fast_text(100);
+        let (mut expected, mut incoming) = (Expected::text(100), Incoming::default());
+        for id in 1_000_000_001..1_000_000_009 {
+            let event = format!("id: {id}\nretry: 5\ndata: \n\ndata: {}\n\n", answer(id, &text));
+            assert_eq!(take(&mut expected, &event, 50, &mut incoming).unwrap(), id);
+            assert!(expected.looks.is_some());
+        }
+        let wrong = format!("data: {}\n\n", answer(1_000_000_009, "another"));
+        assert!(take(&mut expected, &wrong, 50, &mut incoming).is_err());
+    }
+
+    #[test]
+    fn answers_may_begin_to_look_different_while_one_is_on_its_way() {
+        let text = evergate_testkit::fast_text(100);
+        let mut expected = Expected::text(100);
+        let (mut first, mut second) = (Incoming::default(), Incoming::default());
+        let body = answer(1_000_000_001, &text);
+        first.take(&expected, &body.as_bytes()[..50]);
+        take(&mut expected, &answer(1_000_000_002, &text), 1000, &mut second).unwrap();
+        first.take(&expected, &body.as_bytes()[50..]);
+        assert_eq!(first.finish(&mut expected).unwrap(), 1_000_000_001);
     }
 
     #[test]
