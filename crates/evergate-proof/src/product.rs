@@ -12,12 +12,18 @@ use serde_json::{Value, json};
 mod adapter;
 mod direct;
 mod evergate;
+mod fastmcp;
 mod haproxy;
 mod installed;
+mod mcp_hub;
+mod mcp_proxy_npm;
+mod mcp_proxy_pypi;
+mod mcp_remote;
 mod nginx;
 mod port;
 mod process;
 mod running;
+mod supergateway;
 mod tree;
 
 pub use adapter::Choice;
@@ -37,6 +43,18 @@ pub enum Product {
     Nginx,
     /// Another.
     Haproxy,
+    /// The proxy of a Python framework, for many servers.
+    FastMcp,
+    /// A hub for many servers.
+    McpHub,
+    /// Between stdio and HTTP, in Python.
+    McpProxyPypi,
+    /// From stdio to HTTP, in JavaScript.
+    McpProxyNpm,
+    /// Between stdio and HTTP, in JavaScript.
+    Supergateway,
+    /// From HTTP to stdio, in JavaScript.
+    McpRemote,
 }
 
 /// One MCP server that a product is put in front of.
@@ -94,7 +112,18 @@ pub struct Places {
 
 impl Product {
     /// All of them, in the order in which they are shown.
-    pub const ALL: &[Self] = &[Self::Direct, Self::Evergate, Self::Nginx, Self::Haproxy];
+    pub const ALL: &[Self] = &[
+        Self::Direct,
+        Self::Evergate,
+        Self::Nginx,
+        Self::Haproxy,
+        Self::FastMcp,
+        Self::McpHub,
+        Self::McpProxyPypi,
+        Self::McpProxyNpm,
+        Self::Supergateway,
+        Self::McpRemote,
+    ];
 
     fn adapter(self) -> &'static Adapter {
         match self {
@@ -102,6 +131,12 @@ impl Product {
             Self::Evergate => &evergate::ADAPTER,
             Self::Nginx => &nginx::ADAPTER,
             Self::Haproxy => &haproxy::ADAPTER,
+            Self::FastMcp => &fastmcp::ADAPTER,
+            Self::McpHub => &mcp_hub::ADAPTER,
+            Self::McpProxyPypi => &mcp_proxy_pypi::ADAPTER,
+            Self::McpProxyNpm => &mcp_proxy_npm::ADAPTER,
+            Self::Supergateway => &supergateway::ADAPTER,
+            Self::McpRemote => &mcp_remote::ADAPTER,
         }
     }
 

@@ -92,10 +92,28 @@ impl Naming {
 // === impl Plan ===
 
 impl Plan {
+    /// A program that the client starts, in front of the only server.
+    pub(super) fn started_by_client(program: Program) -> Self {
+        let address = Address::Stdio(program);
+        Self { services: Vec::new(), address, naming: Naming::Plain, setup: None }
+    }
+
     /// One program behind which everything is found at this path.
     pub(super) fn one(program: Program, port: Port, path: &str, naming: Naming) -> Self {
         let address = Address::Http(format!("http://127.0.0.1:{port}{path}"));
         Self { services: vec![Service { program, port }], address, naming, setup: None }
+    }
+}
+
+// === impl Program ===
+
+impl Program {
+    /// As one line for a shell.
+    pub(super) fn as_shell_command(&self) -> String {
+        let words = std::iter::once(self.command.display().to_string()).chain(self.args.clone());
+        let quoted: Vec<String> =
+            words.map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
+        quoted.join(" ")
     }
 }
 

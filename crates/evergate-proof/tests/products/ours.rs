@@ -26,7 +26,7 @@ async fn evergate_calls_servers_of_every_kind_and_leaves_nothing() {
     for name in ["first", "second", "third"] {
         assert_eq!(echo(&running, name).await, format!("hello {name}"));
     }
-    assert_eq!(running.pids().len(), 2, "the gateway and the stdio server");
+    assert_eq!(running.pids().len(), 3, "the gateway, the stdio server and its guardian");
     assert!(running.resident_bytes() > 1 << 20);
     assert!(running.cpu_seconds() < 60.0);
     assert_eq!(running.stop().await, Leftover::default());
