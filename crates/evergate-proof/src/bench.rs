@@ -6,6 +6,7 @@
 //! plots and the verdict on the targets of that.
 
 pub mod contestant;
+pub mod group;
 pub mod load;
 pub mod measure;
 pub mod report;

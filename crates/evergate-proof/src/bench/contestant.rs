@@ -5,7 +5,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use tokio::time::{Instant, sleep};
 
-use super::load::{Client, Question};
+use super::group::Group;
+use super::load::{Client, HttpClient, Question};
 use super::upstream::NAME;
 use super::usage;
 use crate::product::{Places, Product, Running, Upstream};
@@ -13,14 +14,19 @@ use crate::product::{Places, Product, Running, Upstream};
 /// One of those that are compared.
 #[derive(Debug)]
 pub struct Contestant {
-    /// Which.
-    pub product: Product,
-    /// Its processes.
-    pub running: Running,
+    /// As it is called in tables.
+    pub name: String,
     /// The load.
     pub client: Client,
     /// The calls per second it last managed.
     pub rate: f64,
+    processes: Processes,
+}
+
+#[derive(Debug)]
+enum Processes {
+    Product(Running),
+    Other(Group),
 }
 
 /// Products that register servers after they listen, or start them when first asked, need some time.
@@ -41,18 +47,45 @@ impl Contestant {
                 anyhow::Ok(client)
             };
             match answered.await {
-                Ok(client) => return Ok(Self { product, running, client, rate: 0.0 }),
+                Ok(client) => {
+                    let name = product.name().to_owned();
+                    let processes = Processes::Product(running);
+                    return Ok(Self { name, client, rate: 0.0, processes });
+                }
                 Err(problem) if Instant::now() > deadline => {
                     return Err(problem).with_context(|| running.log_tail());
                 }
-                Err(_) => sleep(Duration::from_millis(50)).await,
+                Err(_) => sleep(Duration::from_millis(5)).await,
             }
         }
     }
 
-    /// A call of the first server's tool.
-    pub fn call(&self, bytes: usize) -> Question {
-        Question::call(&self.running.tool_name(NAME, "echo"), bytes)
+    /// Something that is no product.
+    pub fn other(name: &str, group: Group, client: HttpClient) -> Self {
+        let (client, processes) = (Client::Http(client), Processes::Other(group));
+        Self { name: name.to_owned(), client, rate: 0.0, processes }
+    }
+
+    /// Waits until it lists as many tools.
+    pub async fn lists(&mut self, tools: usize) -> Result<()> {
+        let deadline = Instant::now() + FIRST_ANSWER;
+        while let Err(problem) = self.client.ask(&Question::list(tools)).await {
+            if Instant::now() > deadline {
+                return Err(problem);
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+        Ok(())
+    }
+
+    /// A call of a server's tool.
+    pub fn call(&self, server: &str, bytes: usize) -> Question {
+        match &self.processes {
+            Processes::Product(running) => {
+                Question::call(&running.tool_name(server, "echo"), bytes)
+            }
+            Processes::Other(_) => Question::call("echo", bytes),
+        }
     }
 
     /// Processor seconds that it has used.
@@ -66,11 +99,22 @@ impl Contestant {
     }
 
     fn pids(&self) -> Vec<u32> {
-        let mut pids = self.running.pids();
-        // What the client started itself is not known to it.
-        if let Client::Lines(client) = &self.client {
-            pids.extend(client.pid());
+        match (&self.processes, &self.client) {
+            (Processes::Other(group), _) => group.pids(),
+            // What the client started itself is not known to the product.
+            (_, Client::Lines(client)) => client.pids(),
+            (Processes::Product(running), _) => running.pids(),
         }
-        pids
+    }
+
+    /// Where else clients may go; nothing if it is a program.
+    pub fn url(&self) -> Option<String> {
+        match &self.processes {
+            Processes::Product(running) => match running.address() {
+                crate::product::Address::Http(url) => Some(url),
+                _ => None,
+            },
+            Processes::Other(_) => None,
+        }
     }
 }

@@ -107,11 +107,7 @@ impl Question {
 
     /// A listing that must have this many tools.
     pub fn list(tools: usize) -> Self {
-        Self {
-            method: "tools/list",
-            params: "{}".to_owned(),
-            expected: Expected::tools(tools),
-        }
+        Self { method: "tools/list", params: "{}".to_owned(), expected: Expected::tools(tools) }
     }
 
     /// The message, with an id of ten digits at the returned place.

@@ -13,8 +13,10 @@ use anyhow::Result;
 
 use super::{Bench, Results};
 pub use calls::{CALLERS, SIZES, case, size_name};
-pub use growth::{SERVERS, SESSIONS};
-pub use list::CASE as LIST_CASE;
+pub use growth::{SERVERS, SESSIONS, growth_case};
+pub use list::{CASES as LIST_CASES, FILE};
+pub use memory::CASE as MEMORY_CASE;
+pub use start::{FIRST_CALL, READY, ready_case};
 
 /// One of the questions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,9 +14,7 @@ fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     // One thread, so that the load is no more than that, whatever it is asked to do.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let done = runtime
-        .map_err(anyhow::Error::from)
-        .and_then(|runtime| runtime.block_on(cli.run()));
+    let done = runtime.map_err(anyhow::Error::from).and_then(|runtime| runtime.block_on(cli.run()));
     match done {
         Ok(code) => code,
         Err(problem) => {

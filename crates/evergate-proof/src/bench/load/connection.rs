@@ -28,7 +28,7 @@ const IDLE: Duration = Duration::from_millis(500);
 
 impl Connection {
     pub(super) fn new(to: SocketAddr) -> Self {
-        Self { to, stream: None, buffer: vec![0; BUFFER].into() }
+        Self { to, stream: None, buffer: Box::default() }
     }
 
     /// Sends a request and passes the body of its response on.
@@ -37,6 +37,7 @@ impl Connection {
         request: &[u8],
         mut pass: impl FnMut(&[u8]),
     ) -> Result<Head> {
+        self.have_buffer();
         if let Some((mut stream, used)) = self.stream.take() {
             match self.once(&mut stream, request, &mut pass).await {
                 Ok(head) => {
@@ -59,6 +60,7 @@ impl Connection {
     pub(super) async fn listen(&mut self, request: &[u8]) -> Result<Head> {
         let mut stream = TcpStream::connect(self.to).await.context("no connection")?;
         stream.write_all(request).await?;
+        self.have_buffer();
         let mut filled = 0;
         let head = loop {
             let read = stream.read(&mut self.buffer[filled..]).await?;
@@ -72,6 +74,13 @@ impl Connection {
         // Thousands of these are open at once, and nothing is read from them.
         self.buffer = Box::default();
         Ok(head)
+    }
+
+    /// Most connections of thousands of sessions are never used.
+    fn have_buffer(&mut self) {
+        if self.buffer.is_empty() {
+            self.buffer = vec![0; BUFFER].into();
+        }
     }
 
     fn keep(&mut self, head: &Head, stream: TcpStream) {

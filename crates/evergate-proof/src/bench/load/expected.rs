@@ -256,8 +256,7 @@ mod tests {
     fn an_answer_that_looks_different_and_says_the_same_is_right() {
         let text = evergate_testkit::fast_text(100);
         let (mut expected, mut incoming) = (Expected::text(100), Incoming::default());
-        let mut check =
-            |body: &str| take(&mut expected, body, 11, &mut incoming).unwrap();
+        let mut check = |body: &str| take(&mut expected, body, 11, &mut incoming).unwrap();
         assert_eq!(check(&answer(1_000_000_001, &text)), 1_000_000_001);
         let event = format!(": hello\n\nid: 7\ndata: {}\n\n", answer(1_000_000_002, &text));
         assert_eq!(check(&event), 1_000_000_002);

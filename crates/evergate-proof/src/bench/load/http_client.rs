@@ -98,6 +98,12 @@ impl HttpClient {
         self.connections = vec![Connection::new(self.to)];
     }
 
+    /// The answer to a question as it comes.
+    pub async fn raw(&mut self, question: &Question) -> Result<Vec<u8>> {
+        let (message, _) = question.message();
+        Ok(self.post(&String::from_utf8_lossy(&message)).await?.1)
+    }
+
     async fn post(&mut self, message: &str) -> Result<(Option<String>, Vec<u8>)> {
         let request = self.request("POST", ACCEPTED, message);
         let mut body = Vec::new();

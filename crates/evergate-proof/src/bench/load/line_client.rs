@@ -1,24 +1,24 @@
 //! A client over the standard input and output of a program, with many requests in flight on the one pipe.
 
 use std::collections::HashMap;
-use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use memchr::memchr;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::process::{ChildStdin, ChildStdout};
 use tokio::time::{Instant, timeout};
 
 use super::expected::Incoming;
 use super::{Expected, FIRST_ID, Question, Sample, put_id};
+use crate::bench::group::Group;
 use crate::product::Program;
 
 /// A program and what is known of its answers.
 #[derive(Debug)]
 pub struct LineClient {
-    child: Child,
+    group: Group,
     input: ChildStdin,
     output: ChildStdout,
     buffer: Vec<u8>,
@@ -37,16 +37,11 @@ const START: Duration = Duration::from_secs(60);
 impl LineClient {
     /// Starts the program and shakes hands. It is killed when this is dropped.
     pub async fn start(program: &Program) -> Result<Self> {
-        let mut command = Command::new(&program.command);
-        command.args(&program.args).envs(program.env.iter().cloned());
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        #[cfg(unix)]
-        command.process_group(0);
-        let mut child = command.kill_on_drop(true).spawn()?;
-        let input = child.stdin.take().context("piped")?;
-        let output = child.stdout.take().context("piped")?;
+        let mut group = Group::start(program)?;
+        let input = group.child().stdin.take().context("piped")?;
+        let output = group.child().stdout.take().context("piped")?;
         let (buffer, known) = (Vec::with_capacity(64 * 1024), HashMap::new());
-        let mut client = Self { child, input, output, buffer, known, next_id: FIRST_ID };
+        let mut client = Self { group, input, output, buffer, known, next_id: FIRST_ID };
         client.write(INITIALIZE).await?;
         let hello = timeout(START, client.line()).await.context("no handshake")??;
         let hello: Value = serde_json::from_slice(&hello)?;
@@ -55,9 +50,9 @@ impl LineClient {
         Ok(client)
     }
 
-    /// Its process.
-    pub fn pid(&self) -> Option<u32> {
-        self.child.id()
+    /// Its processes.
+    pub fn pids(&self) -> Vec<u32> {
+        self.group.pids()
     }
 
     async fn write(&mut self, message: &str) -> Result<()> {
@@ -106,7 +101,9 @@ impl LineClient {
             }
             let line = self.line().await?;
             // Notifications and what the program itself asks are not measured.
-            if line.is_empty() || memchr::memmem::find(&line[..line.len().min(200)], b"\"method\"").is_some() {
+            if line.is_empty()
+                || memchr::memmem::find(&line[..line.len().min(200)], b"\"method\"").is_some()
+            {
                 continue;
             }
             incoming.take(&expected, &line);
@@ -116,17 +113,5 @@ impl LineClient {
         }
         self.known.insert(key, expected);
         Ok(Sample::new(started.elapsed(), latencies))
-    }
-}
-
-#[cfg(unix)]
-impl Drop for LineClient {
-    /// Programs start programs of their own.
-    fn drop(&mut self) {
-        let group = self.child.id().and_then(|id| i32::try_from(id).ok());
-        if let Some(group) = group.and_then(rustix::process::Pid::from_raw) {
-            // It may have ended by itself.
-            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
-        }
     }
 }

@@ -4,7 +4,7 @@ use anyhow::Result;
 
 use super::Measure;
 use super::rounds::{Case, compare, start};
-use crate::bench::upstream::{FastServer, child};
+use crate::bench::upstream::{FastServer, NAME, child};
 use crate::bench::{Bench, Results};
 use crate::product::Product;
 
@@ -30,11 +30,10 @@ pub(super) async fn run(measure: Measure, bench: &Bench, results: &mut Results) 
         contestants.iter_mut().for_each(|contestant| contestant.rate = 0.0);
         for callers in callers(measure, bytes, bench.short) {
             let case = Case { measure: measure.name(), name: case(bytes, callers), callers };
-            let rows = compare(bench, &case, &mut contestants, |contestant| {
-                vec![contestant.call(bytes)]
+            compare(bench, results, &case, &mut contestants, |contestant| {
+                vec![contestant.call(NAME, bytes)]
             })
             .await;
-            results.put_case(rows);
         }
     }
     Ok(())

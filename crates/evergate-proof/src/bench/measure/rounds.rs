@@ -6,7 +6,7 @@ use anyhow::Result;
 
 use crate::bench::contestant::Contestant;
 use crate::bench::load::{Question, Sample};
-use crate::bench::{Bench, Results, Row, say};
+use crate::bench::{Bench, Results, Row, Spread, say};
 use crate::product::{Product, Upstream};
 
 /// One case: what is asked by how many at once.
@@ -50,13 +50,14 @@ pub(super) async fn start(
 /// Measures one case with all contestants.
 pub(super) async fn compare(
     bench: &Bench,
+    results: &mut Results,
     case: &Case<'_>,
     contestants: &mut [Contestant],
     question: impl Fn(&Contestant) -> Vec<Question>,
-) -> Vec<Row> {
+) {
     let mut rows: Vec<Row> = contestants
         .iter()
-        .map(|contestant| Row::new(case.measure, &case.name, contestant.product.name()))
+        .map(|contestant| Row::new(case.measure, &case.name, &contestant.name))
         .collect();
     for round in 0..=bench.rounds {
         for turn in 0..contestants.len() {
@@ -70,18 +71,18 @@ pub(super) async fn compare(
             // The first round only warms up.
             let slice = if round == 0 { bench.slice / 3 } else { bench.slice };
             match measure(contestant, &questions, case.callers, slice).await {
-                Ok((sample, cpu)) if round > 0 => add(row, contestant.product, &sample, cpu),
+                Ok((sample, cpu)) if round > 0 => add(row, &sample, cpu),
                 Ok(_) => {}
                 Err(problem) => row.note = Some(format!("{problem:#}")),
             }
         }
     }
-    tell(case, &rows);
-    rows
+    results.put_case(rows);
+    tell(case, results);
 }
 
 /// The sample, and the processor time it took.
-async fn measure(
+pub(super) async fn measure(
     contestant: &mut Contestant,
     questions: &[Question],
     callers: usize,
@@ -101,36 +102,30 @@ async fn measure(
     Ok((sample, contestant.cpu_seconds() - before))
 }
 
-fn add(row: &mut Row, product: Product, sample: &Sample, cpu: f64) {
+pub(super) fn add(row: &mut Row, sample: &Sample, cpu: f64) {
     row.add("rate", sample.rate());
     row.add("p50", sample.percentile(50));
     row.add("p99", sample.percentile(99));
-    if product != Product::Direct {
+    if row.product != "direct" {
         #[expect(clippy::cast_precision_loss, reason = "as many calls are never made")]
         row.add("cpu", cpu * 1e6 / sample.calls as f64);
     }
 }
 
-/// One line about the case.
-fn tell(case: &Case<'_>, rows: &[Row]) {
-    let direct = rows.iter().find(|row| row.product == "direct");
-    let direct = direct.and_then(|row| row.figure("rate")).map(|rate| rate.middle);
+/// One line about the case: calls per second in relation to direct ones, and the processor time of each.
+fn tell(case: &Case<'_>, results: &Results) {
+    let rows =
+        results.rows.iter().filter(|row| row.measure == case.measure && row.case == case.name);
     let told: Vec<String> = rows
-        .iter()
-        .map(|row| match (row.figure("rate"), &row.note) {
-            (Some(rate), _) => {
-                let ratio = direct.map(|direct| format!(" {:.3}", rate.middle / direct));
-                let cpu = row.figure("cpu").map(|cpu| format!(" {:.0}µs", cpu.middle));
-                format!(
-                    "{}{}{}",
-                    row.product,
-                    ratio.unwrap_or_default(),
-                    cpu.unwrap_or_default()
-                )
-            }
-            (None, note) => format!("{} ({})", row.product, note.as_deref().unwrap_or("-")),
+        .map(|row| {
+            let rate = row.figure("rate").map(|rate| format!(" {:.0}/s", rate.middle));
+            let ratio = row.to_direct.get("rate").and_then(|ratios| Spread::of(ratios));
+            let ratio = ratio.map(|ratio| format!(" {:.3}", ratio.middle)).or(rate);
+            let cpu = row.figure("cpu").map(|cpu| format!(" {:.0}µs", cpu.middle));
+            let told = format!("{}{}", ratio.unwrap_or_default(), cpu.unwrap_or_default());
+            let note = row.note.as_ref().map(|note| format!(" ({note})"));
+            format!("{}{told}{}", row.product, note.unwrap_or_default())
         })
         .collect();
-    let rate = direct.map(|rate| format!(" [direct {rate:.0}/s]")).unwrap_or_default();
-    say(&format!("   {}{rate}: {}", case.name, told.join(" | ")));
+    say(&format!("   {}: {}", case.name, told.join(" | ")));
 }

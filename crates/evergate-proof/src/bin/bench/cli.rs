@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use evergate_proof::bench::{Bench, Measure, Results, say};
 use evergate_proof::product::{Places, Product};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::single_load::SingleLoad;
@@ -73,6 +74,9 @@ impl Cli {
             return Ok(ExitCode::SUCCESS);
         }
         let bench = self.bench()?;
+        // Thousands of sessions have connections at both ends. What is started inherits the limit.
+        let files = getrlimit(Resource::Nofile).maximum;
+        setrlimit(Resource::Nofile, Rlimit { current: files, maximum: files })?;
         let mut results = Results::default();
         let (mut interrupt, mut terminate) =
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
