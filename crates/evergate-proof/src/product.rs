@@ -10,10 +10,12 @@ use std::str::FromStr;
 use serde_json::{Value, json};
 
 mod adapter;
+mod contextforge;
 mod direct;
 mod evergate;
 mod fastmcp;
 mod haproxy;
+mod http;
 mod installed;
 mod mcp_hub;
 mod mcp_proxy_npm;
@@ -45,6 +47,8 @@ pub enum Product {
     Haproxy,
     /// The proxy of a Python framework, for many servers.
     FastMcp,
+    /// A registry and gateway for many servers.
+    ContextForge,
     /// A hub for many servers.
     McpHub,
     /// Between stdio and HTTP, in Python.
@@ -118,6 +122,7 @@ impl Product {
         Self::Nginx,
         Self::Haproxy,
         Self::FastMcp,
+        Self::ContextForge,
         Self::McpHub,
         Self::McpProxyPypi,
         Self::McpProxyNpm,
@@ -132,6 +137,7 @@ impl Product {
             Self::Nginx => &nginx::ADAPTER,
             Self::Haproxy => &haproxy::ADAPTER,
             Self::FastMcp => &fastmcp::ADAPTER,
+            Self::ContextForge => &contextforge::ADAPTER,
             Self::McpHub => &mcp_hub::ADAPTER,
             Self::McpProxyPypi => &mcp_proxy_pypi::ADAPTER,
             Self::McpProxyNpm => &mcp_proxy_npm::ADAPTER,

@@ -18,12 +18,12 @@ pub(super) const ADAPTER: Adapter = Adapter {
         Choice {
             setting: "fastmcp run mcp.json",
             why: "a proxy for one or several servers of a configuration file",
-            url: "https://gofastmcp.com/servers/proxy#configuration-based-proxies",
+            url: "https://gofastmcp.com/servers/proxy",
         },
         Choice {
             setting: "--transport http",
             why: "streamable HTTP, the transport it recommends for network use; sessions are kept by default",
-            url: "https://gofastmcp.com/deployment/running-server#http-transport-streamable",
+            url: "https://gofastmcp.com/deployment/running-server",
         },
         Choice {
             setting: "\"transport\": \"http\" or \"sse\"",
@@ -33,7 +33,7 @@ pub(super) const ADAPTER: Adapter = Adapter {
         Choice {
             setting: "--log-level WARNING, --no-banner",
             why: "no line is written for each call",
-            url: "https://gofastmcp.com/cli/running",
+            url: "https://gofastmcp.com/patterns/cli",
         },
     ],
     supports: |_| Ok(()),
