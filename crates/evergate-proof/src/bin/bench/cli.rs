@@ -1,11 +1,12 @@
 //! The command line.
 
-use std::path::PathBuf;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
-use evergate_proof::bench::{Bench, Measure, Results, say};
+use evergate_proof::bench::{Bench, Measure, Results, report, say};
 use evergate_proof::product::{Places, Product};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
@@ -73,11 +74,18 @@ impl Cli {
             load.run().await?;
             return Ok(ExitCode::SUCCESS);
         }
+        if self.list {
+            return Ok(list());
+        }
         let bench = self.bench()?;
         // Thousands of sessions have connections at both ends. What is started inherits the limit.
         let files = getrlimit(Resource::Nofile).maximum;
         setrlimit(Resource::Nofile, Rlimit { current: files, maximum: files })?;
-        let mut results = Results::default();
+        let folder = Path::new("docs");
+        let written = !self.short && !self.print;
+        // What is not measured this time stays as it was.
+        let mut results = if written { report::read(folder)? } else { Results::default() };
+        bench.describe(&mut results);
         let (mut interrupt, mut terminate) =
             (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
         let interrupted = tokio::select! {
@@ -85,8 +93,13 @@ impl Cli {
             _ = interrupt.recv() => true,
             _ = terminate.recv() => true,
         };
+        write!(std::io::stdout(), "\n{}", report::print(&results, &bench.measures))?;
+        if written {
+            report::write(folder, &results)?;
+            say("written: docs/performance.md, docs/performance.json, docs/performance-*.svg");
+        }
         if interrupted {
-            say("interrupted");
+            say("interrupted: what was measured up to then is kept");
             return Ok(ExitCode::from(130));
         }
         Ok(ExitCode::SUCCESS)
@@ -118,4 +131,14 @@ impl Cli {
             short: self.short,
         })
     }
+}
+
+fn list() -> ExitCode {
+    for product in Product::ALL {
+        say(&format!("product {product}"));
+    }
+    for measure in Measure::ALL {
+        say(&format!("measure {:10} {}", measure.name(), measure.about()));
+    }
+    ExitCode::SUCCESS
 }
