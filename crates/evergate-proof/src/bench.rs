@@ -6,7 +6,9 @@
 //! plots and the verdict on the targets of that.
 
 pub mod contestant;
+pub mod gateway;
 pub mod group;
+pub mod instructions;
 pub mod load;
 pub mod measure;
 pub mod report;
@@ -87,7 +89,8 @@ fn today() -> String {
     let year = (era_day - era_day / 1460 + era_day / 36_524 - era_day / 146_096) / 365;
     let day = era_day - (365 * year + year / 4 - year / 100);
     let month = (5 * day + 2) / 153;
-    let (date, calendar) = (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
+    let (date, calendar) =
+        (day - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
     let year = year + days / 146_097 * 400 + u64::from(calendar <= 2);
     format!("{year}-{calendar:02}-{date:02}")
 }

@@ -68,10 +68,15 @@ pub fn print(results: &Results, measures: &[Measure]) -> String {
     };
     let parts = parts(results);
     let parts = parts.iter().filter(measured).map(|(name, text)| format!("## {name}\n\n{text}"));
-    // What only a page can fold is not folded here.
-    let without = |line: &&str| !line.starts_with('<');
     let text = parts.collect::<Vec<_>>().join("\n");
-    text.lines().filter(without).map(|line| format!("{line}\n")).collect()
+    // What a page folds is left out.
+    let mut folded = false;
+    let shown = text.lines().filter(|line| {
+        let was = folded;
+        folded = (folded || line.starts_with("<details")) && !line.starts_with("</details");
+        !was && !folded
+    });
+    shown.map(|line| format!("{line}\n")).collect()
 }
 
 fn parts(results: &Results) -> Vec<(&'static str, String)> {

@@ -1,19 +1,14 @@
 //! From the start of the process to the first answered call, and to an answer of the gateway itself.
 
-use std::time::Duration;
-
 use anyhow::{Context as _, Result};
-use serde_json::json;
-use tempfile::TempDir;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use crate::bench::contestant::Contestant;
-use crate::bench::group::Group;
+use crate::bench::gateway::Gateway;
 use crate::bench::load::HttpClient;
 use crate::bench::upstream::FastServer;
 use crate::bench::{Bench, Results, Row, Spread, say};
-use crate::product::{Address, Places, Program, Upstream};
+use crate::product::{Places, Upstream};
 
 /// From the start to the first answered call.
 pub const FIRST_CALL: &str = "first call";
@@ -75,25 +70,9 @@ pub fn ready_case(servers: usize) -> String {
 
 /// From the start of Evergate to its answer to a handshake.
 async fn until_ready(places: &Places, upstreams: &[Upstream]) -> Result<f64> {
-    let folder = TempDir::with_prefix("evergate-bench-")?;
-    let path = |name: &str| folder.path().join(name).display().to_string();
-    let servers: serde_json::Map<_, _> = upstreams
-        .iter()
-        .filter_map(|upstream| match &upstream.at {
-            Address::Http(url) => Some((upstream.name.clone(), json!({ "url": url }))),
-            _ => None,
-        })
-        .collect();
-    std::fs::write(path("config.json"), json!({ "mcpServers": servers }).to_string())?;
-    let mut args = ["serve", "--listen", "127.0.0.1:0", "--config"].map(str::to_owned).to_vec();
-    args.extend([path("config.json"), "--state-dir".to_owned(), path("state")]);
-    let program = Program { command: places.evergate.clone(), args, env: Vec::new() };
     let started = Instant::now();
-    let mut group = Group::start(&program)?;
-    let mut url = String::new();
-    let stdout = group.child().stdout.take().context("piped")?;
-    timeout(Duration::from_secs(30), BufReader::new(stdout).read_line(&mut url)).await??;
-    HttpClient::connect(url.trim()).await.context("it is not ready")?;
+    let gateway = Gateway::start(None, upstreams, places).await?;
+    HttpClient::connect(gateway.url()).await.context("it is not ready")?;
     Ok(milliseconds(started))
 }
 

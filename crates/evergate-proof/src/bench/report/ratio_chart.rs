@@ -21,8 +21,11 @@ pub(super) fn draw(results: &Results) -> Option<String> {
             let row = results.get(measure, &case, product)?;
             let ratio = row.to_direct.get("rate").and_then(|ratios| Spread::of(ratios));
             let Some(ratio) = ratio.filter(|_| product != "direct") else { continue };
-            let label =
-                if measure == "stdio" { format!("{product} → child") } else { product.to_owned() };
+            let label = if measure == "stdio" {
+                format!("{product} → child")
+            } else {
+                product.to_owned()
+            };
             let known = bars.iter().any(|(known, ..)| known == product);
             if measure == "json" || !known || product == "evergate" {
                 let cpu = row.figure("cpu").map_or(0.0, |cpu| cpu.middle);
@@ -44,8 +47,7 @@ pub(super) fn draw(results: &Results) -> Option<String> {
         let y = 58 + at * ROW;
         let class = if label.starts_with("evergate") { "ours" } else { "bar" };
         let width = (ratio / most * BARS).max(1.0);
-        let shown =
-            if *ratio < 0.01 { format!("{ratio:.4}") } else { format!("{ratio:.2}") };
+        let shown = if *ratio < 0.01 { format!("{ratio:.4}") } else { format!("{ratio:.2}") };
         let _ = writeln!(
             svg,
             r#"<text x="{:.0}" y="{}" text-anchor="end">{label}</text><rect class="{class}" x="{LABELS:.0}" y="{y}" width="{width:.1}" height="{}" rx="3"/><text x="{:.1}" y="{}">{shown} <tspan class="quiet">({cpu:.0} µs)</tspan></text>"#,

@@ -8,7 +8,8 @@ use crate::bench::{Results, Spread};
 use crate::product::Product;
 
 pub(super) fn machine(results: &Results) -> String {
-    let mut text = format!("Measured on {}, {}.\n\n| | version |\n|---|---|\n", results.date, results.machine);
+    let mut text =
+        format!("Measured on {}, {}.\n\n| | version |\n|---|---|\n", results.date, results.machine);
     for product in Product::ALL {
         if let Some(version) = results.products.get(product.name()) {
             let _ = writeln!(text, "| {product} | {version} |");
@@ -24,8 +25,7 @@ pub(super) fn list(results: &Results) -> String {
     for product in names(results, "list") {
         for (case, callers) in LIST_CASES {
             let Some(row) = results.get("list", case, product) else { continue };
-            let figure =
-                |name: &str| row.figure(name).map_or("-".to_owned(), |f| number(f.middle));
+            let figure = |name: &str| row.figure(name).map_or("-".to_owned(), |f| number(f.middle));
             let to_file = super::targets::to_file(results, case, product);
             let to_file = to_file.map_or("-".to_owned(), Spread::shown);
             let (rate, p50, p99) = (figure("rate"), figure("p50"), figure("p99"));
@@ -47,9 +47,9 @@ pub(super) fn start(results: &Results) -> String {
     for case in cases {
         for product in names(results, "start") {
             let Some(row) = results.get("start", case, product) else { continue };
-            let time = row.figure("ms").map(|ms| {
-                format!("{:.1} ({:.1} to {:.1})", ms.middle, ms.low, ms.high)
-            });
+            let time = row
+                .figure("ms")
+                .map(|ms| format!("{:.1} ({:.1} to {:.1})", ms.middle, ms.low, ms.high));
             let time = time.or(row.note.clone()).unwrap_or_default();
             let memory = row.figure("resident").map(|bytes| mebibytes(bytes.middle));
             let memory = memory.filter(|_| product != "direct").unwrap_or_default();

@@ -12,10 +12,8 @@ pub(super) fn calls(results: &Results, measure: Measure) -> String {
     let mut text = String::new();
     for bytes in SIZES {
         let get = |product: &str, callers| results.get(name, &case(bytes, callers), product);
-        let callers: Vec<usize> = CALLERS
-            .into_iter()
-            .filter(|callers| get("direct", *callers).is_some())
-            .collect();
+        let callers: Vec<usize> =
+            CALLERS.into_iter().filter(|callers| get("direct", *callers).is_some()).collect();
         if callers.is_empty() {
             continue;
         }

@@ -58,7 +58,9 @@ pub fn targets(results: &Results) -> Vec<Target> {
     for callers in CALLERS {
         let row = ours("stdio", &case(SMALL, callers));
         all.push(Target {
-            text: format!("small calls, child process: at least 0.65 of direct HTTP, {callers} at once"),
+            text: format!(
+                "small calls, child process: at least 0.65 of direct HTTP, {callers} at once"
+            ),
             limit: 0.65,
             at_least: true,
             measured: row.and_then(|row| middle(row.to_direct.get("rate")?)),
@@ -66,14 +68,17 @@ pub fn targets(results: &Results) -> Vec<Target> {
     }
     for callers in [1, 64] {
         all.push(Target {
-            text: format!("1 MiB: calls/s at least 0.9 of the faster of nginx and haproxy, {callers} at once"),
+            text: format!(
+                "1 MiB: calls/s at least 0.9 of the faster of nginx and haproxy, {callers} at once"
+            ),
             limit: 0.9,
             at_least: true,
             measured: to_faster(results, &case(LARGE, callers)),
         });
     }
     all.push(Target {
-        text: "tools/list of 20 × 50 tools: p50 at most 1.5 of nginx sending the same bytes".to_owned(),
+        text: "tools/list of 20 × 50 tools: p50 at most 1.5 of nginx sending the same bytes"
+            .to_owned(),
         limit: 1.5,
         at_least: false,
         measured: to_file(results, LIST_CASES[0].0, OURS).map(|spread| spread.middle),

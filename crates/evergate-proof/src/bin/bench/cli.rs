@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
-use evergate_proof::bench::{Bench, Measure, Results, report, say};
+use evergate_proof::bench::{Bench, Measure, Results, instructions, report, say};
 use evergate_proof::product::{Places, Product};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::signal::unix::{SignalKind, signal};
@@ -33,7 +33,7 @@ pub(crate) struct Cli {
     #[arg(long = "measure", value_name = "NAME")]
     measures: Vec<Measure>,
     /// How often every figure is taken
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 5, default_value_if("short", "true", "3"))]
     rounds: usize,
     /// A few seconds of everything, with direct, nginx and Evergate only; prints and writes nothing
     #[arg(long)]
@@ -51,6 +51,17 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Counts the instructions of a call inside Evergate (needs valgrind) and says how they changed
+    ///
+    /// Writes docs/instructions.json and the table in docs/performance.md.
+    Instructions {
+        /// Say it and write nothing
+        #[arg(long)]
+        print: bool,
+        /// Instructions only; allocations take as long again
+        #[arg(long)]
+        no_allocations: bool,
+    },
     /// Calls a fast-server behind a URL and does nothing else, to be looked at by a profiler
     Load(SingleLoad),
 }
@@ -62,6 +73,8 @@ Examples:
   ./scripts/bench --short                                does it work?
   fast-server & bench load http://127.0.0.1:PORT/mcp     what the load itself can do";
 
+const DOCS: &str = "docs";
+
 /// Long enough for thousands of small calls, short enough that a machine's mood does not change within a round.
 const SLICE: Duration = Duration::from_millis(300);
 const SHORT_SLICE: Duration = Duration::from_millis(60);
@@ -70,9 +83,25 @@ const SHORT_SLICE: Duration = Duration::from_millis(60);
 
 impl Cli {
     pub(crate) async fn run(self) -> anyhow::Result<ExitCode> {
-        if let Some(Command::Load(load)) = &self.command {
-            load.run().await?;
-            return Ok(ExitCode::SUCCESS);
+        match &self.command {
+            Some(Command::Load(load)) => {
+                load.run().await?;
+                return Ok(ExitCode::SUCCESS);
+            }
+            Some(Command::Instructions { print, no_allocations }) => {
+                let counts = instructions::count(&self.places()?, !no_allocations).await?;
+                let path = Path::new(DOCS).join("instructions.json");
+                let old = std::fs::read(&path).ok();
+                let old = old.and_then(|text| serde_json::from_slice(&text).ok());
+                let told = instructions::compared(&old.unwrap_or_default(), &counts);
+                std::io::stdout().write_all(told.as_bytes())?;
+                if !print {
+                    std::fs::write(path, serde_json::to_string_pretty(&counts)? + "\n")?;
+                    report::write_instructions(Path::new(DOCS), &counts)?;
+                }
+                return Ok(ExitCode::SUCCESS);
+            }
+            None => {}
         }
         if self.list {
             return Ok(list());
@@ -81,7 +110,7 @@ impl Cli {
         // Thousands of sessions have connections at both ends. What is started inherits the limit.
         let files = getrlimit(Resource::Nofile).maximum;
         setrlimit(Resource::Nofile, Rlimit { current: files, maximum: files })?;
-        let folder = Path::new("docs");
+        let folder = Path::new(DOCS);
         let written = !self.short && !self.print;
         // What is not measured this time stays as it was.
         let mut results = if written { report::read(folder)? } else { Results::default() };
@@ -105,13 +134,17 @@ impl Cli {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn bench(&self) -> anyhow::Result<Bench> {
+    fn places(&self) -> anyhow::Result<Places> {
         let beside = std::env::current_exe()?.with_file_name("evergate");
         let peers = std::env::var_os("EVERGATE_PEERS_DIR").unwrap_or_else(|| ".peers".into());
-        let places = Places {
+        Ok(Places {
             evergate: std::path::absolute(self.evergate.clone().unwrap_or(beside))?,
             peers: std::path::absolute(PathBuf::from(peers))?,
-        };
+        })
+    }
+
+    fn bench(&self) -> anyhow::Result<Bench> {
+        let places = self.places()?;
         let wanted = |product: &Product| match product {
             Product::Direct | Product::Nginx => true,
             Product::Evergate if self.short => true,

@@ -1,0 +1,189 @@
+//! How many instructions and allocations a call takes inside the gateway: `./scripts/instructions`.
+//!
+//! Valgrind counts them. Each kind of call is made some times in one run and twice as often in another; the difference
+//! is what these calls took, without the start and the end.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use tempfile::TempDir;
+use tokio::time::{Instant, sleep};
+
+use super::gateway::Gateway;
+use super::load::{Client, HttpClient, Question};
+use super::report::{Counts, Kind};
+use super::say;
+use super::upstream::{FastServer, child};
+use crate::product::{Places, Program, Upstream};
+
+struct Calls {
+    name: &'static str,
+    upstreams: Vec<Upstream>,
+    question: Question,
+    count: u32,
+}
+
+/// Enough for connections and buffers to be there.
+const WARM_UP: u32 = 20;
+
+/// How long all servers may take to be known under Valgrind.
+const LISTED: Duration = Duration::from_secs(60);
+
+/// Counts everything. Allocations as well, if wanted, which takes as long again.
+pub async fn count(places: &Places, allocations: bool) -> Result<Counts> {
+    let plain = FastServer::start(&[]).await?;
+    let streams = FastServer::start(&["--sse"]).await?;
+    let many = FastServer::start(&["--tools", "50"]).await?;
+    let small = Question::call("s0__echo", 100);
+    let kinds = [
+        Calls {
+            name: "small result, HTTP server",
+            upstreams: plain.servers(1),
+            question: small.clone(),
+            count: 200,
+        },
+        Calls {
+            name: "small result, HTTP server with event streams",
+            upstreams: streams.servers(1),
+            question: small.clone(),
+            count: 200,
+        },
+        Calls {
+            name: "small result, child process",
+            upstreams: vec![child(&[])?],
+            question: small,
+            count: 200,
+        },
+        Calls {
+            name: "1 MiB result, HTTP server",
+            upstreams: plain.servers(1),
+            question: Question::call("s0__echo", 1024 * 1024),
+            count: 10,
+        },
+        Calls {
+            name: "tools/list of 20 servers with 50 tools each",
+            upstreams: many.servers(20),
+            question: Question::list(1000),
+            count: 40,
+        },
+    ];
+    let mut counts = Counts::new();
+    for kind in kinds {
+        let instructions = kind.difference(places, callgrind).await?[0];
+        let allocated =
+            if allocations { kind.difference(places, dhat).await?.into() } else { None };
+        say(&format!("   {}: {instructions:.0} instructions per call", kind.name));
+        let kinds = Kind {
+            instructions: instructions.round(),
+            allocations: allocated.map(|[_, blocks]: [f64; 2]| (blocks * 10.0).round() / 10.0),
+            allocated_bytes: allocated.map(|[bytes, _]| bytes.round()),
+        };
+        counts.insert(kind.name.to_owned(), kinds);
+    }
+    Ok(counts)
+}
+
+/// What changed since the last time, line by line.
+pub fn compared(old: &Counts, new: &Counts) -> String {
+    let percent = |old: f64, new: f64| format!("{:+.1} %", (new / old - 1.0) * 100.0);
+    let mut text = String::new();
+    for (name, new) in new {
+        let before = old.get(name);
+        let changed = before.map_or("new".to_owned(), |old| {
+            format!(
+                "{:.0} before, {}",
+                old.instructions,
+                percent(old.instructions, new.instructions)
+            )
+        });
+        text.push_str(&format!("{name}: {:.0} instructions ({changed})", new.instructions));
+        if let Some(now) = new.allocations {
+            let old = before.and_then(|old| old.allocations);
+            let changed = old.map_or("new".to_owned(), |old| format!("{old} before"));
+            text.push_str(&format!(", {now} allocations ({changed})"));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// How a tool is started with a file, and what it then says there.
+type Tool = fn(&Path) -> (Program, fn(&str) -> Option<[f64; 2]>);
+
+fn callgrind(file: &Path) -> (Program, fn(&str) -> Option<[f64; 2]>) {
+    let file = format!("--callgrind-out-file={}", file.display());
+    (valgrind(&["--tool=callgrind", &file]), instructions_in)
+}
+
+fn dhat(file: &Path) -> (Program, fn(&str) -> Option<[f64; 2]>) {
+    let log = format!("--log-file={}", file.display());
+    (valgrind(&["--tool=dhat", "--dhat-out-file=/dev/null", &log]), allocations_in)
+}
+
+fn valgrind(args: &[&str]) -> Program {
+    let mut program = Program::new("valgrind");
+    program.args(args.iter().copied());
+    // With one worker the same happens in the same order each time, as far as possible.
+    program.env("TOKIO_WORKER_THREADS", "1");
+    program
+}
+
+fn instructions_in(text: &str) -> Option<[f64; 2]> {
+    let line = text.lines().find_map(|line| line.strip_prefix("totals: "))?;
+    Some([line.trim().parse().ok()?, 0.0])
+}
+
+/// `Total:     1,234 bytes in 56 blocks`
+fn allocations_in(text: &str) -> Option<[f64; 2]> {
+    let (_, line) = text.lines().find_map(|line| line.split_once("Total:"))?;
+    let line = line.replace(',', "");
+    let mut numbers = line.split_whitespace().filter_map(|word| word.parse().ok());
+    Some([numbers.next()?, numbers.next()?])
+}
+
+// === impl Calls ===
+
+impl Calls {
+    /// Of one call.
+    async fn difference(&self, places: &Places, tool: Tool) -> Result<[f64; 2]> {
+        let once = self.total(places, tool, self.count).await?;
+        let twice = self.total(places, tool, 2 * self.count).await?;
+        Ok([0, 1].map(|at| (twice[at] - once[at]) / f64::from(self.count)))
+    }
+
+    async fn total(&self, places: &Places, tool: Tool, count: u32) -> Result<[f64; 2]> {
+        let folder = TempDir::with_prefix("evergate-bench-")?;
+        let file = folder.path().join("out");
+        let (program, read) = tool(&file);
+        let gateway = Gateway::start(Some(&program), &self.upstreams, places).await?;
+        let mut client = Client::Http(HttpClient::connect(gateway.url()).await?);
+        let deadline = Instant::now() + LISTED;
+        while let Err(problem) = client.ask(&self.question).await {
+            if Instant::now() > deadline {
+                return Err(problem).context(self.name);
+            }
+            sleep(Duration::from_millis(100)).await;
+        }
+        for _ in 0..WARM_UP.min(count) + count {
+            client.ask(&self.question).await?;
+        }
+        gateway.stop().await?;
+        let text = std::fs::read_to_string(&file).context("valgrind wrote nothing")?;
+        read(&text).context("valgrind is not understood")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{allocations_in, instructions_in};
+
+    #[test]
+    fn what_valgrind_says_is_understood() {
+        assert_eq!(instructions_in("events: Ir\n1 2\n\ntotals: 345\n"), Some([345.0, 0.0]));
+        let text =
+            "==7== \n==7== Total:     1,234,567 bytes in 8,901 blocks\n==7== At t-gmax: 1 bytes";
+        assert_eq!(allocations_in(text), Some([1_234_567.0, 8901.0]));
+        assert_eq!(allocations_in("nothing"), None);
+    }
+}
