@@ -258,3 +258,6 @@ impl Places {
         self.peers.join("products").join(path)
     }
 }
+
+#[cfg(test)]
+mod tests;
