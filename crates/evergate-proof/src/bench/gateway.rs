@@ -55,6 +55,11 @@ impl Gateway {
         &self.url
     }
 
+    /// Its process.
+    pub fn pid(&self) -> Option<u32> {
+        self.group.id()
+    }
+
     /// Asks it to end and waits for that.
     pub async fn stop(mut self) -> Result<()> {
         let child = self.group.child();

@@ -34,6 +34,11 @@ impl Group {
         &mut self.child
     }
 
+    /// The number of that.
+    pub fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
     /// All processes of the group.
     pub fn pids(&self) -> Vec<u32> {
         let Some(group) = self.child.id() else { return Vec::new() };

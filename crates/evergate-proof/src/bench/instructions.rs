@@ -1,14 +1,14 @@
 //! How many instructions and allocations a call takes inside the gateway: `./scripts/instructions`.
 //!
-//! Valgrind counts them. Each kind of call is made some times in one run and twice as often in another; the difference
-//! is what these calls took, without the start and the end.
+//! Valgrind counts them. Instructions are those between two moments of one run. Allocations can only be had for a whole
+//! run; so calls are made some times in one run and twice as often in another, and the difference is what they took.
 
-use std::path::Path;
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use tempfile::TempDir;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::gateway::Gateway;
 use super::load::{Client, HttpClient, Question};
@@ -59,7 +59,7 @@ pub async fn count(places: &Places, allocations: bool) -> Result<Counts> {
             name: "1 MiB result, HTTP server",
             upstreams: plain.servers(1),
             question: Question::call("s0__echo", 1024 * 1024),
-            count: 10,
+            count: 20,
         },
         Calls {
             name: "tools/list of 20 servers with 50 tools each",
@@ -70,13 +70,12 @@ pub async fn count(places: &Places, allocations: bool) -> Result<Counts> {
     ];
     let mut counts = Counts::new();
     for kind in kinds {
-        let instructions = kind.difference(places, callgrind).await?[0];
-        let allocated =
-            if allocations { kind.difference(places, dhat).await?.into() } else { None };
+        let instructions = kind.instructions(places).await?;
+        let allocated = if allocations { Some(kind.allocations(places).await?) } else { None };
         say(&format!("   {}: {instructions:.0} instructions per call", kind.name));
         let kinds = Kind {
             instructions: instructions.round(),
-            allocations: allocated.map(|[_, blocks]: [f64; 2]| (blocks * 10.0).round() / 10.0),
+            allocations: allocated.map(|[_, blocks]| (blocks * 10.0).round() / 10.0),
             allocated_bytes: allocated.map(|[bytes, _]| bytes.round()),
         };
         counts.insert(kind.name.to_owned(), kinds);
@@ -97,28 +96,16 @@ pub fn compared(old: &Counts, new: &Counts) -> String {
                 percent(old.instructions, new.instructions)
             )
         });
-        text.push_str(&format!("{name}: {:.0} instructions ({changed})", new.instructions));
+        // Writing to a text cannot fail.
+        let _ = write!(text, "{name}: {:.0} instructions ({changed})", new.instructions);
         if let Some(now) = new.allocations {
             let old = before.and_then(|old| old.allocations);
             let changed = old.map_or("new".to_owned(), |old| format!("{old} before"));
-            text.push_str(&format!(", {now} allocations ({changed})"));
+            let _ = write!(text, ", {now} allocations ({changed})");
         }
         text.push('\n');
     }
     text
-}
-
-/// How a tool is started with a file, and what it then says there.
-type Tool = fn(&Path) -> (Program, fn(&str) -> Option<[f64; 2]>);
-
-fn callgrind(file: &Path) -> (Program, fn(&str) -> Option<[f64; 2]>) {
-    let file = format!("--callgrind-out-file={}", file.display());
-    (valgrind(&["--tool=callgrind", &file]), instructions_in)
-}
-
-fn dhat(file: &Path) -> (Program, fn(&str) -> Option<[f64; 2]>) {
-    let log = format!("--log-file={}", file.display());
-    (valgrind(&["--tool=dhat", "--dhat-out-file=/dev/null", &log]), allocations_in)
 }
 
 fn valgrind(args: &[&str]) -> Program {
@@ -129,9 +116,8 @@ fn valgrind(args: &[&str]) -> Program {
     program
 }
 
-fn instructions_in(text: &str) -> Option<[f64; 2]> {
-    let line = text.lines().find_map(|line| line.strip_prefix("totals: "))?;
-    Some([line.trim().parse().ok()?, 0.0])
+fn instructions_in(text: &str) -> Option<f64> {
+    text.lines().find_map(|line| line.strip_prefix("totals: "))?.trim().parse().ok()
 }
 
 /// `Total:     1,234 bytes in 56 blocks`
@@ -145,18 +131,49 @@ fn allocations_in(text: &str) -> Option<[f64; 2]> {
 // === impl Calls ===
 
 impl Calls {
-    /// Of one call.
-    async fn difference(&self, places: &Places, tool: Tool) -> Result<[f64; 2]> {
-        let once = self.total(places, tool, self.count).await?;
-        let twice = self.total(places, tool, 2 * self.count).await?;
+    /// Instructions of one call.
+    async fn instructions(&self, places: &Places) -> Result<f64> {
+        let folder = TempDir::with_prefix("evergate-bench-")?;
+        let file = folder.path().join("out");
+        let out = format!("--callgrind-out-file={}", file.display());
+        let program = valgrind(&["--tool=callgrind", &out]);
+        let gateway = Gateway::start(Some(&program), &self.upstreams, places).await?;
+        let mut client = self.warm(&gateway).await?;
+        // Each writes a file of its own, with what happened since the one before.
+        dump(&gateway).await?;
+        for _ in 0..self.count {
+            client.ask(&self.question).await?;
+        }
+        dump(&gateway).await?;
+        let text = std::fs::read_to_string(file.with_extension("2"));
+        let total = instructions_in(&text.context("callgrind wrote nothing")?);
+        Ok(total.context("callgrind is not understood")? / f64::from(self.count))
+    }
+
+    /// Bytes and blocks of one call.
+    async fn allocations(&self, places: &Places) -> Result<[f64; 2]> {
+        let once = self.allocated(places, self.count).await?;
+        let twice = self.allocated(places, 2 * self.count).await?;
         Ok([0, 1].map(|at| (twice[at] - once[at]) / f64::from(self.count)))
     }
 
-    async fn total(&self, places: &Places, tool: Tool, count: u32) -> Result<[f64; 2]> {
+    async fn allocated(&self, places: &Places, count: u32) -> Result<[f64; 2]> {
         let folder = TempDir::with_prefix("evergate-bench-")?;
         let file = folder.path().join("out");
-        let (program, read) = tool(&file);
+        let log = format!("--log-file={}", file.display());
+        let program = valgrind(&["--tool=dhat", "--dhat-out-file=/dev/null", &log]);
         let gateway = Gateway::start(Some(&program), &self.upstreams, places).await?;
+        let mut client = self.warm(&gateway).await?;
+        for _ in 0..count {
+            client.ask(&self.question).await?;
+        }
+        gateway.stop().await?;
+        let text = std::fs::read_to_string(&file).context("dhat wrote nothing")?;
+        allocations_in(&text).context("dhat is not understood")
+    }
+
+    /// A client whose question is answered.
+    async fn warm(&self, gateway: &Gateway) -> Result<Client> {
         let mut client = Client::Http(HttpClient::connect(gateway.url()).await?);
         let deadline = Instant::now() + LISTED;
         while let Err(problem) = client.ask(&self.question).await {
@@ -165,13 +182,22 @@ impl Calls {
             }
             sleep(Duration::from_millis(100)).await;
         }
-        for _ in 0..WARM_UP.min(count) + count {
+        for _ in 0..WARM_UP.min(self.count) {
             client.ask(&self.question).await?;
         }
-        gateway.stop().await?;
-        let text = std::fs::read_to_string(&file).context("valgrind wrote nothing")?;
-        read(&text).context("valgrind is not understood")
+        Ok(client)
     }
+}
+
+/// Has callgrind write what it counted.
+async fn dump(gateway: &Gateway) -> Result<()> {
+    let pid = gateway.pid().context("it has ended")?;
+    let mut command = tokio::process::Command::new("vgdb");
+    command.arg(format!("--pid={pid}")).arg("dump").kill_on_drop(true);
+    let done = timeout(LISTED, command.output()).await.context("vgdb hangs")??;
+    let said = String::from_utf8_lossy(&done.stderr);
+    anyhow::ensure!(done.status.success(), "vgdb cannot reach the gateway: {}", said.trim());
+    Ok(())
 }
 
 #[cfg(test)]
@@ -180,7 +206,7 @@ mod tests {
 
     #[test]
     fn what_valgrind_says_is_understood() {
-        assert_eq!(instructions_in("events: Ir\n1 2\n\ntotals: 345\n"), Some([345.0, 0.0]));
+        assert_eq!(instructions_in("events: Ir\n1 2\n\ntotals: 345\n"), Some(345.0));
         let text =
             "==7== \n==7== Total:     1,234,567 bytes in 8,901 blocks\n==7== At t-gmax: 1 bytes";
         assert_eq!(allocations_in(text), Some([1_234_567.0, 8901.0]));

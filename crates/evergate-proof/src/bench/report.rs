@@ -63,11 +63,11 @@ pub fn write_instructions(folder: &Path, counts: &Counts) -> Result<()> {
 
 /// The tables of what was measured, to be read at once.
 pub fn print(results: &Results, measures: &[Measure]) -> String {
-    let measured = |name: &&(&str, String)| {
-        matches!(name.0, "targets") || measures.iter().any(|measure| measure.name() == name.0)
+    let asked_for = |(name, _): &&(&str, String)| {
+        *name == "targets" || measures.iter().any(|measure| measure.name() == *name)
     };
     let parts = parts(results);
-    let parts = parts.iter().filter(measured).map(|(name, text)| format!("## {name}\n\n{text}"));
+    let parts = parts.iter().filter(asked_for).map(|(name, text)| format!("## {name}\n\n{text}"));
     let text = parts.collect::<Vec<_>>().join("\n");
     // What a page folds is left out.
     let mut folded = false;
@@ -76,7 +76,7 @@ pub fn print(results: &Results, measures: &[Measure]) -> String {
         folded = (folded || line.starts_with("<details")) && !line.starts_with("</details");
         !was && !folded
     });
-    shown.map(|line| format!("{line}\n")).collect()
+    shown.flat_map(|line| [line, "\n"]).collect()
 }
 
 fn parts(results: &Results) -> Vec<(&'static str, String)> {

@@ -70,7 +70,9 @@ impl Results {
             row.to_direct = row.relative_to(direct.as_ref());
             row.to_nginx = row.relative_to(nginx.as_ref());
         }
-        rows.into_iter().for_each(|row| self.put(row));
+        for row in rows {
+            self.put(row);
+        }
     }
 
     /// The row of a product in a case.
@@ -147,7 +149,9 @@ mod tests {
 
     fn row(product: &str, values: &[f64]) -> Row {
         let mut row = Row::new("json", "case", product);
-        values.iter().for_each(|value| row.add("rate", *value));
+        for value in values {
+            row.add("rate", *value);
+        }
         row
     }
 

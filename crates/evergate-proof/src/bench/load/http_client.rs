@@ -183,11 +183,11 @@ impl HttpClient {
             .map(|(caller, connection)| {
                 let (next_id, expected, latencies) = (&self.next_id, &expected, &latencies);
                 let any_id = self.any_id;
-                let mut following = requests.iter().cycle().skip(caller % requests.len());
+                let following = requests.iter().cycle().skip(caller % requests.len());
                 async move {
                     let (mut incoming, mut request) = (Incoming::default(), Vec::new());
                     let mut begun = Instant::now();
-                    while let Some((prepared, at)) = following.next() {
+                    for (prepared, at) in following {
                         let id = next_id.get();
                         next_id.set(id + 1);
                         request.clear();

@@ -27,7 +27,9 @@ pub(super) async fn run(measure: Measure, bench: &Bench, results: &mut Results) 
     let mut contestants = start(bench, measure.name(), results, upstreams).await;
     for bytes in SIZES {
         // How fast it is says nothing about other sizes.
-        contestants.iter_mut().for_each(|contestant| contestant.rate = 0.0);
+        for contestant in &mut contestants {
+            contestant.rate = 0.0;
+        }
         for callers in callers(measure, bytes, bench.short) {
             let case = Case { measure: measure.name(), name: case(bytes, callers), callers };
             compare(bench, results, &case, &mut contestants, |contestant| {

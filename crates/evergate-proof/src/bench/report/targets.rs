@@ -164,7 +164,9 @@ mod tests {
 
     fn row(measure: &str, case: &str, product: &str, figure: &str, values: &[f64]) -> Row {
         let mut row = Row::new(measure, case, product);
-        values.iter().for_each(|value| row.add(figure, *value));
+        for value in values {
+            row.add(figure, *value);
+        }
         row
     }
 

@@ -10,10 +10,9 @@ use evergate_proof::product::Address;
 /// One kind of calls against something that runs already.
 #[derive(Debug, Args)]
 pub(crate) struct SingleLoad {
-    /// Where, for example http://127.0.0.1:8080/mcp; behind it must be a fast-server
+    #[arg(help = "Where, for example http://127.0.0.1:8080/mcp; behind it must be a fast-server")]
     url: String,
-    /// The tool's name there; for Evergate SERVER__echo
-    #[arg(long, default_value = "echo")]
+    #[arg(long, default_value = "echo", help = "The tool's name there; for Evergate SERVER__echo")]
     tool: String,
     /// The size of each result
     #[arg(long, default_value_t = 100)]
