@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use tokio::time::{Instant, sleep};
 
 use super::group::Group;
 use super::load::{Client, HttpClient, Question};
 use super::upstream::NAME;
 use super::usage;
-use crate::product::{Places, Product, Running, Upstream};
+use crate::product::{Address, Places, Product, Running, Upstream};
 
 /// One of those that are compared.
 #[derive(Debug)]
@@ -38,6 +38,9 @@ impl Contestant {
     /// Starts it and waits for its first answer.
     pub async fn start(product: Product, upstreams: &[Upstream], places: &Places) -> Result<Self> {
         let running = product.start(upstreams, places).await?;
+        if let Address::Sse(_) = running.address() {
+            anyhow::bail!("n/a: clients only over the 2024-11-05 transport");
+        }
         let deadline = Instant::now() + FIRST_ANSWER;
         let question = Question::call(&running.tool_name(NAME, "echo"), 100);
         loop {
@@ -53,7 +56,8 @@ impl Contestant {
                     return Ok(Self { name, client, rate: 0.0, processes });
                 }
                 Err(problem) if Instant::now() > deadline => {
-                    return Err(problem).with_context(|| running.log_tail());
+                    let log = running.log_tail();
+                    anyhow::bail!("{problem:#}; its log ends with:\n{}", end_of(&log));
                 }
                 Err(_) => sleep(Duration::from_millis(5)).await,
             }
@@ -98,6 +102,11 @@ impl Contestant {
         usage::resident_bytes(&self.pids())
     }
 
+    /// The most that it ever occupied.
+    pub fn peak_bytes(&self) -> f64 {
+        usage::peak_bytes(&self.pids())
+    }
+
     fn pids(&self) -> Vec<u32> {
         match (&self.processes, &self.client) {
             (Processes::Other(group), _) => group.pids(),
@@ -111,10 +120,16 @@ impl Contestant {
     pub fn url(&self) -> Option<String> {
         match &self.processes {
             Processes::Product(running) => match running.address() {
-                crate::product::Address::Http(url) => Some(url),
+                Address::Http(url) => Some(url),
                 _ => None,
             },
             Processes::Other(_) => None,
         }
     }
+}
+
+/// Its last lines.
+fn end_of(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(5)..].join("\n")
 }

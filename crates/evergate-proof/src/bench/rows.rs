@@ -75,6 +75,11 @@ impl Results {
         }
     }
 
+    /// Removes a row.
+    pub fn forget(&mut self, measure: &str, case: &str, product: &str) {
+        self.rows.retain(|row| !row.is_of(measure, case, product));
+    }
+
     /// The row of a product in a case.
     pub fn get(&self, measure: &str, case: &str, product: &str) -> Option<&Row> {
         self.rows.iter().find(|row| row.is_of(measure, case, product))

@@ -10,7 +10,13 @@ pub fn cpu_seconds(pids: &[u32]) -> f64 {
 /// Resident memory in bytes.
 #[expect(clippy::cast_precision_loss, reason = "no memory is that large")]
 pub fn resident_bytes(pids: &[u32]) -> f64 {
-    proxies(pids).map(|pid| resident(pid).unwrap_or_default() as f64 * 1024.0).sum()
+    proxies(pids).map(|pid| status(pid, "VmRSS:").unwrap_or_default() as f64 * 1024.0).sum()
+}
+
+/// The most that was ever resident, in bytes.
+#[expect(clippy::cast_precision_loss, reason = "no memory is that large")]
+pub fn peak_bytes(pids: &[u32]) -> f64 {
+    proxies(pids).map(|pid| status(pid, "VmHWM:").unwrap_or_default() as f64 * 1024.0).sum()
 }
 
 /// A product's tree of processes has the servers in it that it started.
@@ -40,8 +46,9 @@ fn ticks(pid: u32) -> f64 {
         / 100.0
 }
 
-fn resident(pid: u32) -> Option<u64> {
+/// In KiB.
+fn status(pid: u32, key: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     line.trim().trim_end_matches(" kB").parse().ok()
 }

@@ -23,6 +23,10 @@ const SOAK_CALLS: usize = 200_000;
 const CALLS_PER_SESSION: usize = 100;
 const SOAK_CALLERS: usize = 16;
 
+/// Results for which it matters whether they are kept whole.
+const LARGE: usize = 1024 * 1024;
+const LARGE_CALLERS: usize = 64;
+
 /// Products that take longer are told of with what they managed.
 const LONGEST: Duration = Duration::from_secs(40);
 
@@ -51,7 +55,7 @@ async fn measure(
     upstreams: &[Upstream],
     row: &mut Row,
 ) -> Result<()> {
-    let contestant = Contestant::start(product, upstreams, &bench.places).await?;
+    let mut contestant = Contestant::start(product, upstreams, &bench.places).await?;
     sleep(SETTLE).await;
     let idle = contestant.resident_bytes();
     row.add("idle", idle);
@@ -79,9 +83,25 @@ async fn measure(
             Err(problem) => say(&format!("   {product}: {problem:#}")),
         }
     }
+    large_results(bench, &mut contestant, row).await?;
     drop(contestant);
     let mut contestant = Contestant::start(product, upstreams, &bench.places).await?;
     soak(&mut contestant, if bench.short { SOAK_CALLS / 100 } else { SOAK_CALLS }, row).await
+}
+
+/// What is kept of results on their way.
+async fn large_results(bench: &Bench, contestant: &mut Contestant, row: &mut Row) -> Result<()> {
+    let question = [contestant.call(NAME, LARGE)];
+    let one = contestant.client.run(&question, 1, Duration::ZERO).await?;
+    // All at once would take the slowest for ever.
+    if one.rate() > 20.0 {
+        let before = contestant.resident_bytes();
+        contestant.client.run(&question, LARGE_CALLERS, bench.slice * 3).await?;
+        let more = (contestant.peak_bytes() - before).max(0.0);
+        #[expect(clippy::cast_precision_loss, reason = "there are few callers")]
+        row.add("per large call", more / LARGE_CALLERS as f64);
+    }
+    Ok(())
 }
 
 /// Opens sessions, as many as fit into the time, and hangs up.

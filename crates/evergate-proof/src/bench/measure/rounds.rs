@@ -29,6 +29,9 @@ pub(super) async fn start(
     let mut contestants = Vec::new();
     for &product in &bench.products {
         let upstreams = upstreams(product);
+        // What an earlier run said of it.
+        results.forget(measure, "", product.name());
+        say(&format!("   starting {product}"));
         let started = match product.supports(&upstreams) {
             Ok(()) => Contestant::start(product, &upstreams, &bench.places).await,
             Err(reason) => Err(anyhow::anyhow!("n/a: {reason}")),

@@ -61,7 +61,7 @@ pub(super) fn start(results: &Results) -> String {
 
 pub(super) fn memory(results: &Results) -> String {
     let mut text = String::from(
-        "| | idle MiB | sessions opened | KiB per session | KiB per listening session | soak calls | MiB at half | MiB at end |\n|---|---|---|---|---|---|---|---|\n",
+        "| | idle MiB | sessions opened | KiB per session | KiB per listening session | KiB per 1 MiB result in flight | soak calls | MiB at half | MiB at end |\n|---|---|---|---|---|---|---|---|---|\n",
     );
     for product in names(results, "memory") {
         let Some(row) = results.get("memory", MEMORY_CASE, product) else { continue };
@@ -74,6 +74,7 @@ pub(super) fn memory(results: &Results) -> String {
             figure("sessions", whole),
             figure("per session", kibibytes),
             figure("per listening session", kibibytes),
+            figure("per large call", kibibytes),
             figure("soak calls", whole),
             figure("soak half", mebibytes),
             figure("soak end", mebibytes),
