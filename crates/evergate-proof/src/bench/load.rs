@@ -110,6 +110,11 @@ impl Question {
         Self { method: "tools/list", params: "{}".to_owned(), expected: Expected::tools(tools) }
     }
 
+    /// Questions with the same key have the same answer.
+    fn key(&self) -> String {
+        format!("{} {} {}", self.method, self.params, self.expected.key())
+    }
+
     /// The message, with an id of ten digits at the returned place.
     fn message(&self) -> (Vec<u8>, usize) {
         let before = r#"{"jsonrpc":"2.0","id":"#;
@@ -150,3 +155,6 @@ fn put_id(message: &mut [u8], at: usize, id: u64) {
         rest /= 10;
     }
 }
+
+#[cfg(test)]
+mod tests;

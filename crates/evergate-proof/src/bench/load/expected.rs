@@ -60,6 +60,13 @@ impl Expected {
         Self { what: What::Tools(tools), looks: None }
     }
 
+    pub(super) fn key(&self) -> String {
+        match &self.what {
+            What::Text(text) => format!("{} bytes", text.len()),
+            What::Tools(tools) => format!("{tools} tools"),
+        }
+    }
+
     fn right(&self, message: &Value) -> Result<()> {
         let shown = || message.to_string().chars().take(300).collect::<String>();
         let result = message.get("result").with_context(shown)?;

@@ -170,7 +170,7 @@ impl HttpClient {
         callers: usize,
         how_long: Duration,
     ) -> Result<Sample> {
-        let key = format!("{} {}", question.method, question.params);
+        let key = question.key();
         let expected = RefCell::new(self.known.remove(&key).unwrap_or(question.expected.clone()));
         while self.connections.len() < callers {
             self.connections.push(Connection::new(self.to));

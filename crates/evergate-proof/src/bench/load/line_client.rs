@@ -81,7 +81,7 @@ impl LineClient {
         how_long: Duration,
     ) -> Result<Sample> {
         let question = &questions[0];
-        let key = format!("{} {}", question.method, question.params);
+        let key = question.key();
         let mut expected = self.known.remove(&key).unwrap_or(question.expected.clone());
         let (mut message, at) = question.message();
         message.push(b'\n');

@@ -17,7 +17,7 @@ pub(super) struct Case<'a> {
 }
 
 /// If all callers together would wait longer than this for one answer each, the product is too slow for the case.
-const LONGEST_WAVE: Duration = Duration::from_secs(5);
+const LONGEST_WAVE: Duration = Duration::from_secs(2);
 
 /// Starts every product that can stand in front of these servers. Those that cannot are told of, and left out.
 pub(super) async fn start(

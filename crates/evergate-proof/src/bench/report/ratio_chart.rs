@@ -12,15 +12,19 @@ const ROW: usize = 30;
 const LABELS: f64 = 150.0;
 const BARS: f64 = 430.0;
 
-/// Small calls, 64 at once: over HTTP where the product can, else with a child process.
+/// Small calls, 64 at once: over HTTP where the product can, else with a child process. Products too slow for that are
+/// shown with the most callers they could serve.
 pub(super) fn draw(results: &Results) -> Option<String> {
-    let case = case(SIZES[0], 64);
     let mut bars: Vec<(String, f64, f64)> = Vec::new();
     for measure in ["json", "stdio"] {
         for product in names(results, measure) {
-            let row = results.get(measure, &case, product)?;
-            let ratio = row.to_direct.get("rate").and_then(|ratios| Spread::of(ratios));
-            let Some(ratio) = ratio.filter(|_| product != "direct") else { continue };
+            let with = |callers| {
+                let row = results.get(measure, &case(SIZES[0], callers), product)?;
+                let ratio = Spread::of(row.to_direct.get("rate")?)?;
+                Some((row, ratio))
+            };
+            let found = [64, 16, 1].into_iter().find_map(with);
+            let Some((row, ratio)) = found.filter(|_| product != "direct") else { continue };
             let label = if measure == "stdio" {
                 format!("{product} → child")
             } else {
