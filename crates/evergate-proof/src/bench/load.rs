@@ -44,6 +44,10 @@ pub struct Question {
 pub struct Sample {
     /// Answered, all of them rightly.
     pub calls: usize,
+    /// Of these, answered before the time was over, when as many were in flight as should be.
+    pub in_time: usize,
+    /// The time.
+    pub how_long: Duration,
     /// From the first request to the last answer.
     pub elapsed: Duration,
     /// Of each call, sorted, in nanoseconds.
@@ -127,15 +131,22 @@ impl Question {
 // === impl Sample ===
 
 impl Sample {
-    fn new(elapsed: Duration, mut latencies: Vec<u64>) -> Self {
+    fn new(how_long: Duration, in_time: usize, elapsed: Duration, mut latencies: Vec<u64>) -> Self {
         latencies.sort_unstable();
-        Self { calls: latencies.len(), elapsed, latencies }
+        Self { calls: latencies.len(), in_time, how_long, elapsed, latencies }
     }
 
     /// Calls per second.
     #[expect(clippy::cast_precision_loss, reason = "as many calls are never made")]
     pub fn rate(&self) -> f64 {
-        self.calls as f64 / self.elapsed.as_secs_f64()
+        let last = self.calls - self.in_time;
+        // The last ones run out at the end, which lasts the longer the more there were; only where there are hardly
+        // any others do they count.
+        if self.in_time > 2 * last {
+            self.in_time as f64 / self.how_long.as_secs_f64()
+        } else {
+            self.calls as f64 / self.elapsed.as_secs_f64()
+        }
     }
 
     /// What this part of the calls took at most, in microseconds.

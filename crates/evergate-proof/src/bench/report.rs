@@ -33,9 +33,7 @@ pub fn read(folder: &Path) -> Result<Results> {
 
 /// Writes everything; text between generated parts stays.
 pub fn write(folder: &Path, results: &Results) -> Result<()> {
-    let mut json = serde_json::to_string_pretty(results)?;
-    json.push('\n');
-    fs::write(folder.join(JSON), json)?;
+    fs::write(folder.join(JSON), results.to_json()?)?;
     let mut page = Document::open(&folder.join(PAGE))?;
     for (name, text) in parts(results) {
         page.put(name, &text)?;
@@ -69,12 +67,12 @@ pub fn print(results: &Results, measures: &[Measure]) -> String {
     let parts = parts(results);
     let parts = parts.iter().filter(asked_for).map(|(name, text)| format!("## {name}\n\n{text}"));
     let text = parts.collect::<Vec<_>>().join("\n");
-    // What a page folds is left out.
+    // What a page folds is left out, and what this run says nothing about.
     let mut folded = false;
     let shown = text.lines().filter(|line| {
         let was = folded;
         folded = (folded || line.starts_with("<details")) && !line.starts_with("</details");
-        !was && !folded
+        !was && !folded && !line.ends_with("| not measured |")
     });
     shown.flat_map(|line| [line, "\n"]).collect()
 }

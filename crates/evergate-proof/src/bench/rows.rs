@@ -53,6 +53,14 @@ pub struct Spread {
 // === impl Results ===
 
 impl Results {
+    /// A line for each row, so that changes can be looked at.
+    pub fn to_json(&self) -> serde_json::Result<String> {
+        let rows = self.rows.iter().map(Row::to_json).collect::<serde_json::Result<Vec<_>>>()?;
+        let outline = serde_json::to_string_pretty(&Self { rows: Vec::new(), ..self.clone() })?;
+        let rows = format!("\"rows\": [\n    {}\n  ]", rows.join(",\n    "));
+        Ok(outline.replace("\"rows\": []", &rows) + "\n")
+    }
+
     /// Puts a row in place of the one of the same case, or behind all others.
     pub fn put(&mut self, row: Row) {
         match self.rows.iter_mut().find(|known| known.is_of(&row.measure, &row.case, &row.product))
@@ -120,6 +128,20 @@ impl Row {
         self.figures.get(name).and_then(|values| Spread::of(values))
     }
 
+    /// Four digits are more than was measured.
+    fn to_json(&self) -> serde_json::Result<String> {
+        let mut row = self.clone();
+        for figures in [&mut row.figures, &mut row.to_direct, &mut row.to_nginx] {
+            for value in figures.values_mut().flatten() {
+                let digits = 4.0 - value.abs().max(1e-9).log10().ceil();
+                let scale = 10_f64.powf(digits);
+                *value =
+                    if digits > 0.0 { (*value * scale).round() / scale } else { value.round() };
+            }
+        }
+        serde_json::to_string(&row)
+    }
+
     fn is_of(&self, measure: &str, case: &str, product: &str) -> bool {
         self.measure == measure && self.case == case && self.product == product
     }
@@ -182,6 +204,17 @@ mod tests {
         assert_eq!(results.rows.len(), 2);
         assert_eq!(results.get("json", "case", "direct").unwrap().figures["rate"], [2.0]);
         assert_eq!(results.cases("json"), ["case"]);
+    }
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        let mut results = Results { machine: "one".to_owned(), ..Results::default() };
+        results.put_case(vec![row("direct", &[12.345_678, 123_456.7]), row("slow", &[0.1])]);
+        let text = results.to_json().unwrap();
+        let read: Results = serde_json::from_str(&text).unwrap();
+        assert_eq!(read.rows.len(), 2);
+        assert_eq!(read.machine, "one");
+        assert_eq!(read.rows[0].figures["rate"], [12.35, 123_457.0]);
     }
 
     #[test]

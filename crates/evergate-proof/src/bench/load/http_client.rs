@@ -175,14 +175,14 @@ impl HttpClient {
         while self.connections.len() < callers {
             self.connections.push(Connection::new(self.to));
         }
-        let latencies = RefCell::new(Vec::new());
+        let (latencies, in_time) = (RefCell::new(Vec::new()), Cell::new(0));
         let started = Instant::now();
         let all: FuturesUnordered<_> = self.connections[..callers]
             .iter_mut()
             .enumerate()
             .map(|(caller, connection)| {
                 let (next_id, expected, latencies) = (&self.next_id, &expected, &latencies);
-                let any_id = self.any_id;
+                let (any_id, in_time) = (self.any_id, &in_time);
                 let following = requests.iter().cycle().skip(caller % requests.len());
                 async move {
                     let (mut incoming, mut request) = (Incoming::default(), Vec::new());
@@ -209,6 +209,7 @@ impl HttpClient {
                         if now - started >= how_long {
                             break;
                         }
+                        in_time.set(in_time.get() + 1);
                         begun = now;
                     }
                     anyhow::Ok(())
@@ -217,7 +218,7 @@ impl HttpClient {
             .collect();
         all.try_collect::<()>().await?;
         self.known.insert(key, expected.into_inner());
-        Ok(Sample::new(started.elapsed(), latencies.into_inner()))
+        Ok(Sample::new(how_long, in_time.get(), started.elapsed(), latencies.into_inner()))
     }
 }
 

@@ -86,6 +86,7 @@ impl LineClient {
         let (mut message, at) = question.message();
         message.push(b'\n');
         let (mut incoming, mut latencies) = (Incoming::default(), Vec::new());
+        let mut in_time = 0;
         let started = Instant::now();
         let mut begun: HashMap<u64, Instant> = HashMap::with_capacity(callers);
         loop {
@@ -109,9 +110,10 @@ impl LineClient {
             incoming.take(&expected, &line);
             let answered = incoming.finish(&mut expected)?;
             let begun = begun.remove(&answered).with_context(|| format!("{answered} again"))?;
+            in_time += usize::from(started.elapsed() < how_long);
             latencies.push(u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX));
         }
         self.known.insert(key, expected);
-        Ok(Sample::new(started.elapsed(), latencies))
+        Ok(Sample::new(how_long, in_time, started.elapsed(), latencies))
     }
 }

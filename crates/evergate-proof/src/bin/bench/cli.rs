@@ -33,7 +33,7 @@ pub(crate) struct Cli {
     #[arg(long = "measure", value_name = "NAME")]
     measures: Vec<Measure>,
     /// How often every figure is taken
-    #[arg(long, default_value_t = 5, default_value_if("short", "true", "3"))]
+    #[arg(long, default_value_t = 7, default_value_if("short", "true", "3"))]
     rounds: usize,
     /// A few seconds of everything, with direct, nginx and Evergate only; prints and writes nothing
     #[arg(long)]
@@ -76,7 +76,7 @@ Examples:
 const DOCS: &str = "docs";
 
 /// Long enough for thousands of small calls, short enough that a machine's mood does not change within a round.
-const SLICE: Duration = Duration::from_millis(300);
+const SLICE: Duration = Duration::from_millis(250);
 const SHORT_SLICE: Duration = Duration::from_millis(60);
 
 // === impl Cli ===
