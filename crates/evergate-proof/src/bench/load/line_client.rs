@@ -22,6 +22,8 @@ pub struct LineClient {
     input: ChildStdin,
     output: ChildStdout,
     buffer: Vec<u8>,
+    /// How much of that was taken already.
+    used: usize,
     known: HashMap<String, Expected>,
     next_id: u64,
 }
@@ -41,7 +43,7 @@ impl LineClient {
         let input = group.child().stdin.take().context("piped")?;
         let output = group.child().stdout.take().context("piped")?;
         let (buffer, known) = (Vec::with_capacity(64 * 1024), HashMap::new());
-        let mut client = Self { group, input, output, buffer, known, next_id: FIRST_ID };
+        let mut client = Self { group, input, output, buffer, used: 0, known, next_id: FIRST_ID };
         client.write(INITIALIZE).await?;
         let hello = timeout(START, client.line()).await.context("no handshake")??;
         let hello: Value = serde_json::from_slice(&hello)?;
@@ -61,14 +63,17 @@ impl LineClient {
 
     /// The next line, without its end.
     async fn line(&mut self) -> Result<Vec<u8>> {
-        let mut searched = 0;
+        let mut searched = self.used;
         loop {
             if let Some(end) = memchr(b'\n', &self.buffer[searched..]) {
-                let rest = self.buffer.split_off(searched + end + 1);
-                let mut line = std::mem::replace(&mut self.buffer, rest);
-                line.pop();
+                let end = searched + end;
+                let line = self.buffer[self.used..end].to_vec();
+                self.used = end + 1;
                 return Ok(line);
             }
+            // Only what is left of the last line is moved, not what is left of all lines.
+            self.buffer.drain(..self.used);
+            self.used = 0;
             searched = self.buffer.len();
             ensure!(self.output.read_buf(&mut self.buffer).await? > 0, "the program has ended");
         }

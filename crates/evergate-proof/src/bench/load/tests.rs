@@ -7,6 +7,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
 use super::{Client, HttpClient, Question};
+use crate::product::{Address, Program};
 
 const PLAIN: FastServerSettings =
     FastServerSettings { tools: 50, event_streams: false, id_last: false };
@@ -63,4 +64,21 @@ async fn a_session_that_has_ended_is_gone_and_others_are_not() {
     let problem = two.run_sessions(&question, &sessions[..1], 1, Duration::ZERO).await.unwrap_err();
     assert!(format!("{problem:#}").contains("404"), "{problem:#}");
     two.run_sessions(&question, &sessions[1..], 1, Duration::ZERO).await.unwrap();
+}
+
+#[tokio::test]
+async fn many_calls_go_over_one_pipe() {
+    // The program is there when the whole workspace is tested; it has nothing to do with this crate otherwise.
+    let Some(command) = evergate_testkit::fast_server_path() else { return };
+    let args = vec!["--stdio".to_owned(), "--tools".to_owned(), "7".to_owned()];
+    let program = Program { command, args, env: Vec::new() };
+    let mut client = Client::connect(&Address::Stdio(program)).await.unwrap();
+    for bytes in [100, 1024 * 1024] {
+        for callers in [1, 16] {
+            let question = [Question::call("echo", bytes)];
+            let sample = client.run(&question, callers, Duration::from_millis(10)).await.unwrap();
+            assert!(sample.calls >= callers);
+        }
+    }
+    client.ask(&Question::list(7)).await.unwrap();
 }

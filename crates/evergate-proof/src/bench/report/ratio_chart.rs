@@ -9,8 +9,8 @@ use crate::bench::{Results, Spread};
 
 const WIDTH: usize = 760;
 const ROW: usize = 30;
-const LABELS: f64 = 150.0;
-const BARS: f64 = 430.0;
+const LABELS: f64 = 190.0;
+const BARS: f64 = 400.0;
 
 /// Small calls, 64 at once: over HTTP where the product can, else with a child process. Products too slow for that are
 /// shown with the most callers they could serve.
