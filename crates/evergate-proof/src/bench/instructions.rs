@@ -24,6 +24,8 @@ struct Calls {
     count: u32,
 }
 
+const START: &str = "start, no servers";
+
 /// Enough for connections and buffers to be there.
 const WARM_UP: u32 = 20;
 
@@ -69,6 +71,10 @@ pub async fn count(places: &Places, allocations: bool) -> Result<Counts> {
         },
     ];
     let mut counts = Counts::new();
+    let start = start(places).await?;
+    say(&format!("   {START}: {start:.0} instructions"));
+    let start = Kind { instructions: start, allocations: None, allocated_bytes: None };
+    counts.insert(START.to_owned(), start);
     for kind in kinds {
         let instructions = kind.instructions(places).await?;
         let allocated = if allocations { Some(kind.allocations(places).await?) } else { None };
@@ -134,20 +140,13 @@ impl Calls {
     /// Instructions of one call.
     async fn instructions(&self, places: &Places) -> Result<f64> {
         let folder = TempDir::with_prefix("evergate-bench-")?;
-        let file = folder.path().join("out");
-        let out = format!("--callgrind-out-file={}", file.display());
-        let program = valgrind(&["--tool=callgrind", &out]);
-        let gateway = Gateway::start(Some(&program), &self.upstreams, places).await?;
+        let gateway = Gateway::start(Some(&callgrind(&folder)), &self.upstreams, places).await?;
         let mut client = self.warm(&gateway).await?;
-        // Each writes a file of its own, with what happened since the one before.
-        dump(&gateway).await?;
+        dumped(&gateway, &folder, 1).await?;
         for _ in 0..self.count {
             client.ask(&self.question).await?;
         }
-        dump(&gateway).await?;
-        let text = std::fs::read_to_string(file.with_extension("2"));
-        let total = instructions_in(&text.context("callgrind wrote nothing")?);
-        Ok(total.context("callgrind is not understood")? / f64::from(self.count))
+        Ok(dumped(&gateway, &folder, 2).await? / f64::from(self.count))
     }
 
     /// Bytes and blocks of one call.
@@ -189,15 +188,29 @@ impl Calls {
     }
 }
 
-/// Has callgrind write what it counted.
-async fn dump(gateway: &Gateway) -> Result<()> {
+/// Instructions until it listens, without servers.
+async fn start(places: &Places) -> Result<f64> {
+    let folder = TempDir::with_prefix("evergate-bench-")?;
+    let gateway = Gateway::start(Some(&callgrind(&folder)), &[], places).await?;
+    dumped(&gateway, &folder, 1).await
+}
+
+fn callgrind(folder: &TempDir) -> Program {
+    let out = format!("--callgrind-out-file={}", folder.path().join("out").display());
+    valgrind(&["--tool=callgrind", &out])
+}
+
+/// Has callgrind write the instructions since it last did, into a file with the next number.
+async fn dumped(gateway: &Gateway, folder: &TempDir, number: u32) -> Result<f64> {
     let pid = gateway.pid().context("it has ended")?;
     let mut command = tokio::process::Command::new("vgdb");
     command.arg(format!("--pid={pid}")).arg("dump").kill_on_drop(true);
     let done = timeout(LISTED, command.output()).await.context("vgdb hangs")??;
     let said = String::from_utf8_lossy(&done.stderr);
     anyhow::ensure!(done.status.success(), "vgdb cannot reach the gateway: {}", said.trim());
-    Ok(())
+    let text = std::fs::read_to_string(folder.path().join(format!("out.{number}")));
+    instructions_in(&text.context("callgrind wrote nothing")?)
+        .context("callgrind is not understood")
 }
 
 #[cfg(test)]
