@@ -5,7 +5,6 @@
 //! cancelled: the call goes on.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use evergate_runtime::RawJson;
@@ -14,6 +13,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use super::arriving::Arriving;
 use super::body;
 use super::event_id::{EventId, StreamId};
 use super::event_stream::{self, Opening};
@@ -27,10 +27,6 @@ use crate::gateway::error_body::{INVALID_PARAMS, OUTCOME_UNKNOWN, Refusal, plain
 use crate::gateway::event_log::{EventLog, Tail};
 use crate::gateway::outlet::Outlet;
 use crate::gateway::{Answer, Gateway, RequestContext, handshake};
-
-/// Until then an answer may come as plain JSON. A stream can be taken up again should the connection break, which is
-/// worth its small price for every call that is not over in a moment.
-const STREAM_AFTER: Duration = Duration::from_millis(250);
 
 /// Messages in one batch: more than any client sends, fewer than a stream keeps.
 const MAX_BATCH: usize = 1024;
@@ -170,9 +166,15 @@ async fn call(
     params: Option<RawJson>,
     headers: HeaderMap,
 ) -> Reply {
+    // A stream can be taken up again should the connection break, which is worth its small price for every call that is
+    // not over in a moment.
+    let stream_after = front.gateway.config().gateway.stream_after;
     let log = Arc::new(EventLog::of_call());
-    let context =
-        RequestContext { stream: Outlet::Log(log.clone()), headers: Some(Arc::new(headers)) };
+    let context = RequestContext {
+        stream: Outlet::Log(log.clone()),
+        headers: Some(Arc::new(headers)),
+        takes_pieces: true,
+    };
     let (sender, mut answered) = oneshot::channel();
     let (gateway, client) = (front.gateway.clone(), session.client.clone());
     let (own_log, own_id) = (log.clone(), id.clone());
@@ -181,7 +183,7 @@ async fn call(
         let answer = gateway.request(&client, &own_id, &method, params, &context).await;
         if let Err(answer) = sender.send(answer) {
             // The response has become a stream, or its connection broke: then nobody reads this.
-            own_log.push(respond::line(&own_id, &answer));
+            own_log.push(respond::line(&own_id, &answer.whole().await));
             own_log.close();
         }
     });
@@ -189,7 +191,7 @@ async fn call(
         biased;
         () = &mut calling => Some(answered.try_recv().ok()),
         () = log.begun() => None,
-        () = tokio::time::sleep(STREAM_AFTER) => None,
+        () = tokio::time::sleep(stream_after) => None,
     };
     // Either it is here by now, or it goes into the log.
     let answer = answer.or_else(|| {
@@ -199,9 +201,10 @@ async fn call(
     drop(calling);
     match answer {
         Some(Some(answer)) if log.has_messages() => {
-            log.push(respond::line(&id, &answer));
+            log.push(respond::line(&id, &answer.whole().await));
             log.close();
         }
+        Some(Some(Answer::Pieces(pieces))) => return body::arriving(Arriving::new(&id, pieces)),
         Some(answer) => return answered_at_once(&id, answer),
         None => {}
     }
@@ -234,8 +237,11 @@ fn batch(
         }
     }
     let log = Arc::new(EventLog::of_call());
-    let context =
-        RequestContext { stream: Outlet::Log(log.clone()), headers: Some(Arc::new(headers)) };
+    let context = RequestContext {
+        stream: Outlet::Log(log.clone()),
+        headers: Some(Arc::new(headers)),
+        takes_pieces: false,
+    };
     let mut first = None;
     let mut calls = Vec::new();
     for message in messages {

@@ -193,7 +193,11 @@ impl Piped {
         let (myself, unanswered) = (self.clone(), Unanswered::new(self));
         let headers = headers.map(Arc::new);
         let mut answering = Box::pin(async move {
-            let context = RequestContext { stream: Outlet::Pipe(myself.pipe.clone()), headers };
+            let context = RequestContext {
+                stream: Outlet::Pipe(myself.pipe.clone()),
+                headers,
+                takes_pieces: false,
+            };
             let answer = myself.gateway.request(&client, &id, &method, params, &context).await;
             // A client that took a request back wants to hear no more of it.
             if !matches!(answer, Answer::Cancelled) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use evergate_runtime::{RawJson, RpcError, StateKind};
+use evergate_runtime::{RawJson, ResultStream, RpcError, StateKind};
 use http::HeaderMap;
 
 use super::Gateway;
@@ -17,9 +17,11 @@ use super::params;
 use super::view::View;
 
 /// How a request ended.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) enum Answer {
     Result(RawJson),
+    /// A large result, still arriving; only where [`RequestContext::takes_pieces`] says so.
+    Pieces(Box<ResultStream>),
     /// The error object.
     Error(RawJson),
     /// The client took the request back.
@@ -33,6 +35,21 @@ pub(crate) struct RequestContext {
     pub(crate) stream: Outlet,
     /// Of the HTTP request, if it came in one.
     pub(crate) headers: Option<Arc<HeaderMap>>,
+    /// A large result may be answered while it arrives.
+    pub(crate) takes_pieces: bool,
+}
+
+// === impl Answer ===
+
+impl Answer {
+    /// The same with all of its result.
+    pub(crate) async fn whole(self) -> Self {
+        let Self::Pieces(pieces) = self else { return self };
+        match pieces.whole().await {
+            Ok(result) => Self::Result(result),
+            Err(error) => Self::Error(error_body::of_call(&error, None)),
+        }
+    }
 }
 
 // === impl Gateway ===
