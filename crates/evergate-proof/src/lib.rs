@@ -2,6 +2,7 @@
 //!
 //! - [`product`]: how each product is started in front of MCP servers, one small file each.
 //! - `faults` (`./scripts/faults`): what happens to calls when servers die behind each of them.
-//! - `bench` (`./scripts/bench`): what each of them costs.
+//! - [`mod@bench`] (`./scripts/bench`): what each of them costs.
 
+pub mod bench;
 pub mod product;

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod catalog;
+mod fast;
 mod fault;
 mod http;
 mod jsonrpc;
@@ -14,6 +15,7 @@ mod tasks;
 mod tools;
 pub mod wait;
 
+pub use fast::{FastServer, FastServerSettings, fast_server_path, fast_text};
 pub use fault::{Fault, FaultRule, SessionLoss};
 pub use http::{AnswerStyle, HttpServer, serve_http_io};
 pub use lines::serve_lines;

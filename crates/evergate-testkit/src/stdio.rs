@@ -1,4 +1,4 @@
-//! Finding the scripted stdio server.
+//! Finding the programs of this crate.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,11 @@ use std::path::PathBuf;
 /// `cargo test --workspace`; a crate that is tested alone needs `cargo build -p evergate-testkit`
 /// first.
 pub fn stdio_server_path() -> Option<PathBuf> {
-    let name = format!("scripted-stdio-server{}", std::env::consts::EXE_SUFFIX);
+    program_path("scripted-stdio-server")
+}
+
+pub(crate) fn program_path(name: &str) -> Option<PathBuf> {
+    let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     let program = std::env::current_exe().ok()?;
     program
         .ancestors()
