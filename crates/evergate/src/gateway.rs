@@ -46,6 +46,7 @@ use evergate_runtime::{
     ServerCatalog, ServerHandle, ServerRequest, ShutdownReport,
 };
 use serde_json::json;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -66,6 +67,8 @@ pub(crate) struct Gateway {
     pub(crate) clients: Clients,
     /// No new requests.
     pub(crate) draining: CancellationToken,
+    /// Where servers live, whichever thread asks for them.
+    background: Handle,
     hub: Hub,
     config: RwLock<Arc<Config>>,
     /// Counts configurations, so that what was derived from one can be told from what was derived from the next.
@@ -107,6 +110,7 @@ impl Gateway {
             tasks: Tasks::default(),
             clients: Clients::default(),
             draining: CancellationToken::new(),
+            background: Handle::current(),
             hub,
             config: RwLock::new(Arc::new(config)),
             revision: AtomicU64::new(1),
