@@ -4,6 +4,7 @@ mod admission;
 mod builder;
 mod clock;
 mod doubt;
+mod result_stream;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,11 +14,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use admission::Admitted;
 pub use builder::CallBuilder;
 use clock::CallClock;
 use doubt::Settled;
+pub use result_stream::{Reply, ResultStream};
 
 use crate::connection::{CallTrack, Lease};
 use crate::error::{CallError, CallFailure, SharedError};
@@ -25,7 +27,7 @@ use crate::lifecycle::{Generation, Loss};
 use crate::protocol::{self, RawJson, method};
 use crate::retry::{Decision, Outcome, Replay, Sent, decide};
 use crate::slot::Slot;
-use crate::transport::{Answer, SendFailure, Sign, TransportError};
+use crate::transport::{Answer, BegunResult, Received, SendFailure, Sign, TransportError};
 
 enum Request {
     Tool {
@@ -52,6 +54,10 @@ struct Call {
     track: Option<Arc<CallTrack>>,
     /// In place of the server's setting.
     replay: Option<Replay>,
+    /// Whether the caller has use for a large result before it is complete.
+    takes_pieces: bool,
+    /// Whoever ends the server or the hub waits for it.
+    _counted: (TaskTrackerToken, TaskTrackerToken),
     /// An earlier sending has an unknown outcome, and so the whole has, whatever becomes of the next.
     may_have_run: AtomicBool,
 }
@@ -59,9 +65,16 @@ struct Call {
 /// How one sending ended.
 enum Attempt {
     Answered(Answer),
+    Begun(Box<BegunResult>),
     Failed(SendFailure),
     TimedOut { sent: bool },
     Cancelled { sent: bool },
+}
+
+/// What a sending brought.
+enum Brought {
+    Whole(RawJson),
+    Begun(Box<BegunResult>),
 }
 
 /// A sending that brought no answer.
@@ -71,6 +84,15 @@ struct Unanswered {
     generation: Generation,
     /// A new connection may take away what it failed of.
     renewable: bool,
+}
+
+/// What was done so far to get an answer.
+#[derive(Clone, Copy)]
+struct Resends {
+    /// It was sent again because its outcome was unknown.
+    resent: bool,
+    /// It was sent again because it was refused unexecuted.
+    renewed: bool,
 }
 
 /// A pooled HTTP connection may turn out closed before anything was sent on it. More than this many in a row is not
@@ -84,7 +106,7 @@ const RESEND_PAUSE: Duration = Duration::from_millis(100);
 // === impl Call ===
 
 impl Call {
-    async fn run(self) -> Result<RawJson, CallError> {
+    async fn run(self) -> Result<Reply, CallError> {
         let mut waited = Duration::ZERO;
         let mut after: Option<Generation> = None;
         let mut resent = false;
@@ -93,29 +115,25 @@ impl Call {
         // What made us wait for another connection: should none come, this is what the caller must hear of.
         let mut first: Option<(SendFailure, Generation)> = None;
         loop {
-            let Admitted { lease, _permit, _counted } = match self.admit(after, &mut waited).await {
+            let admitted = match self.admit(after, &mut waited).await {
                 Ok(admitted) => admitted,
                 Err(failure) => return Err(self.not_admitted(failure, first)),
             };
-            let unanswered = match self.send_once(&lease, renewed).await {
-                Ok(result) => return result,
+            let lease = &admitted.lease;
+            let unanswered = match self.send_once(lease, Resends { resent, renewed }).await {
+                Ok(Ok(Brought::Whole(result))) => return Ok(Reply::Whole(result)),
+                Ok(Ok(Brought::Begun(begun))) => {
+                    return Ok(Reply::Pieces(ResultStream::new(*begun, self, admitted)));
+                }
+                Ok(Err(error)) => return Err(error),
                 Err(unanswered) => unanswered,
             };
             let Unanswered { failure, generation, renewable } = unanswered;
             if failure.outcome == Outcome::Unknown {
                 self.may_have_run.store(true, Ordering::Relaxed);
             }
-            let settings = &self.slot.settings;
-            let decision = decide(Sent {
-                outcome: failure.outcome,
-                method: self.request.method(),
-                harmless: self.is_harmless(),
-                replay: self.replay.unwrap_or_else(|| settings.replay_for(self.request.tool())),
-                resent,
-                renewed,
-                renewable,
-            });
-            if decision == Decision::GiveUp {
+            let sent = Resends { resent, renewed };
+            if self.decide(failure.outcome, sent, renewable) == Decision::GiveUp {
                 return Err(self.gave_up(failure, generation, renewable));
             }
             let still_usable = matches!(failure.sign, Sign::None | Sign::Strike);
@@ -130,8 +148,8 @@ impl Call {
             } else {
                 resent = true;
             }
-            let unusable = !still_usable
-                || (failure.outcome == Outcome::Unknown && self.is_over(&lease).await);
+            let unusable =
+                !still_usable || (failure.outcome == Outcome::Unknown && self.is_over(lease).await);
             if unusable {
                 after = Some(generation);
             }
@@ -145,21 +163,34 @@ impl Call {
         }
     }
 
+    fn decide(&self, outcome: Outcome, sent: Resends, renewable: bool) -> Decision {
+        let settings = &self.slot.settings;
+        decide(Sent {
+            outcome,
+            method: self.request.method(),
+            harmless: self.is_harmless(),
+            replay: self.replay.unwrap_or_else(|| settings.replay_for(self.request.tool())),
+            resent: sent.resent,
+            renewed: sent.renewed,
+            renewable,
+        })
+    }
+
     /// Sends once, tells the driver what that showed, and returns the end of the call or what is left to decide.
     async fn send_once(
         &self,
         lease: &Lease,
-        renewed: bool,
-    ) -> Result<Result<RawJson, CallError>, Unanswered> {
+        sent: Resends,
+    ) -> Result<Result<Brought, CallError>, Unanswered> {
         let generation = lease.generation();
-        let attempt = match self.attempt(lease).await {
+        let attempt = match self.attempt(lease, sent).await {
             Ok(attempt) => attempt,
             Err(failure) => {
                 return Ok(Err(self.error(Outcome::NotSent, Some(generation), false, failure)));
             }
         };
         match &attempt {
-            Attempt::Answered(_) => lease.note_answer().await,
+            Attempt::Answered(_) | Attempt::Begun(_) => lease.note_answer().await,
             Attempt::TimedOut { .. } => {
                 lease.note_failure(SharedError::new(self.timed_out())).await;
             }
@@ -174,8 +205,8 @@ impl Call {
             Sign::None => {}
             Sign::Strike => lease.note_failure(SharedError::new(failure.error.clone())).await,
             Sign::Lost(loss) => lease.reporter().lost(loss, failure.error.clone()).await,
-            Sign::Doubtful if renewed => {}
-            Sign::Doubtful => match self.settle_doubt(lease).await {
+            Sign::Doubtful if sent.renewed => {}
+            Sign::Doubtful => match self.settle_doubt(lease, sent).await {
                 Settled::Lost => renewable = true,
                 Settled::NotLost => {}
                 Settled::Tried(attempt, generation) => {
@@ -200,9 +231,10 @@ impl Call {
         &self,
         attempt: Attempt,
         generation: Generation,
-    ) -> Result<Result<RawJson, CallError>, SendFailure> {
+    ) -> Result<Result<Brought, CallError>, SendFailure> {
         match attempt {
-            Attempt::Answered(answer) => Ok(self.finish(answer, generation)),
+            Attempt::Answered(answer) => Ok(self.finish(answer, generation).map(Brought::Whole)),
+            Attempt::Begun(begun) => Ok(Ok(Brought::Begun(begun))),
             Attempt::TimedOut { sent } => Ok(Err(self.ended(sent, generation, self.timed_out()))),
             Attempt::Cancelled { sent } => {
                 Ok(Err(self.ended(sent, generation, CallFailure::Cancelled)))
@@ -216,15 +248,19 @@ impl Call {
     }
 
     /// Sends once and waits for whatever comes first.
-    async fn attempt(&self, lease: &Lease) -> Result<Attempt, CallFailure> {
+    async fn attempt(&self, lease: &Lease, sent: Resends) -> Result<Attempt, CallFailure> {
         let watch = lease.watch(self.track.clone());
         let message = self.message(watch.id())?;
-        let sending = lease.send(message, &watch);
+        // Not if it would be asked for again should it break off: whoever has seen its beginning cannot be given another.
+        let takes_pieces =
+            || self.takes_pieces && self.decide(Outcome::Unknown, sent, false) == Decision::GiveUp;
+        let sending = lease.send(message, &watch, &takes_pieces);
         tokio::pin!(sending);
         Ok(tokio::select! {
             biased;
             result = &mut sending => match result {
-                Ok(answer) => Attempt::Answered(answer),
+                Ok(Received::Answer(answer)) => Attempt::Answered(answer),
+                Ok(Received::Begun(begun)) => Attempt::Begun(begun),
                 Err(failure) => Attempt::Failed(failure),
             },
             () = self.cancelled() => Attempt::Cancelled { sent: watch.give_up() },
@@ -291,11 +327,7 @@ impl Call {
             Outcome::NotSent => true,
             Outcome::Answered => false,
         } && sign != Sign::Lost(Loss::Auth);
-        let failure = match error {
-            TransportError::TooLarge { limit } => CallFailure::TooLarge { limit },
-            error => CallFailure::Transport(SharedError::new(error)),
-        };
-        self.error(outcome, Some(generation), retryable, failure)
+        self.error(outcome, Some(generation), retryable, CallFailure::of_transport(error))
     }
 
     /// No connection came. If one was wanted because of an earlier failure, that failure is the news.

@@ -29,7 +29,7 @@ use crate::error::SharedError;
 use crate::lifecycle::{Budget, Generation, Manner};
 use crate::protocol::{self, method};
 use crate::tasks::Tasks;
-use crate::transport::{Answer, Link, SendFailure, TransportError};
+use crate::transport::{Answer, Link, Received, SendFailure, TakesPieces, TransportError};
 
 /// A peer that took part in a handshake. Lives until its generation ends, and a little longer while calls that it
 /// accepted drain.
@@ -132,16 +132,26 @@ impl Connection {
         Arc::new(CallWatch::new(self.next_id.fetch_add(1, Ordering::Relaxed), track))
     }
 
-    /// Sends a request and waits for its answer, or for the end of this connection.
-    pub(crate) async fn send(
+    /// Sends a request and waits for its whole answer.
+    pub(crate) async fn ask(
         self: &Arc<Self>,
         message: Bytes,
         watch: &Arc<CallWatch>,
     ) -> Result<Answer, SendFailure> {
+        self.send(message, watch, &|| false).await?.whole()
+    }
+
+    /// Sends a request and waits for its answer, or the beginning of a large one, or for the end of this connection.
+    pub(crate) async fn send(
+        self: &Arc<Self>,
+        message: Bytes,
+        watch: &Arc<CallWatch>,
+        takes_pieces: TakesPieces<'_>,
+    ) -> Result<Received, SendFailure> {
         let mut cancel = CancelOnDrop { connection: self, watch, armed: true };
         let result = tokio::select! {
             biased;
-            result = self.link.exchange(&self.inbox, message, watch) => result,
+            result = self.link.exchange(&self.inbox, message, watch, takes_pieces) => result,
             () = self.cut.cancelled() => {
                 // It may have been cut because it broke, and then that is the news.
                 let error = self.inbox.broken().unwrap_or(TransportError::Closed);
@@ -172,6 +182,15 @@ impl Connection {
     pub(crate) fn cut(&self) {
         self.cut.cancel();
         self.inbox.close();
+    }
+
+    /// Cancelled when it is.
+    pub(crate) fn is_cut(&self) -> &CancellationToken {
+        &self.cut
+    }
+
+    pub(crate) fn tasks(&self) -> &Tasks {
+        &self.tasks
     }
 
     /// Lets go of it without waiting for anything.
@@ -250,6 +269,12 @@ impl std::ops::Deref for Lease {
 
     fn deref(&self) -> &Arc<Connection> {
         &self.connection
+    }
+}
+
+impl Clone for Lease {
+    fn clone(&self) -> Self {
+        self.connection.lease()
     }
 }
 

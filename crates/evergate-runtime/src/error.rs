@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::lifecycle::{Generation, Reason, StateKind};
 use crate::protocol::RpcError;
 use crate::retry::Outcome;
+use crate::transport::TransportError;
 
 /// A call that ended without a result.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -122,6 +123,17 @@ pub struct SharedError(Arc<dyn StdError + Send + Sync>);
 #[error("no server is called {0:?}")]
 pub struct UnknownServer(pub String);
 
+// === impl CallFailure ===
+
+impl CallFailure {
+    pub(crate) fn of_transport(error: TransportError) -> Self {
+        match error {
+            TransportError::TooLarge { limit } => Self::TooLarge { limit },
+            error => Self::Transport(SharedError::new(error)),
+        }
+    }
+}
+
 // === impl CallError ===
 
 impl CallError {
@@ -152,6 +164,12 @@ pub(crate) fn chain(error: &dyn StdError) -> String {
 impl SharedError {
     pub(crate) fn new(error: impl StdError + Send + Sync + 'static) -> Self {
         Self(Arc::new(error))
+    }
+}
+
+impl From<Box<dyn StdError + Send + Sync>> for SharedError {
+    fn from(error: Box<dyn StdError + Send + Sync>) -> Self {
+        Self(error.into())
     }
 }
 

@@ -48,7 +48,7 @@ mod slot;
 mod tasks;
 mod transport;
 
-pub use call::CallBuilder;
+pub use call::{CallBuilder, Reply, ResultStream};
 pub use catalog::{Catalog, InvalidCatalog, Item, ServerCatalog};
 pub use connection::Progress;
 pub use error::{CallError, CallFailure, SharedError, UnknownServer};

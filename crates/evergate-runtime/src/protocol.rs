@@ -3,6 +3,7 @@
 mod message;
 mod raw_json;
 mod request;
+mod value_scanner;
 mod version;
 
 pub use message::RpcError;
@@ -11,6 +12,7 @@ pub use message::{Malformed, Message, parse};
 pub use raw_json::RawJson;
 pub use request::{error_response, notification, request, result_response};
 pub(crate) use request::{tool_call, with_progress_token};
+pub(crate) use value_scanner::ValueScanner;
 pub use version::ProtocolVersion;
 
 /// Method names, so that none is spelt twice.

@@ -20,8 +20,9 @@ use std::time::Duration;
 use bytes::Bytes;
 
 pub(crate) use failure::{OpenError, SendFailure, Sign, TransportError};
+pub(crate) use http::BegunResult;
 pub(crate) use http::client::HttpClient;
-pub use http::client::{DialedStream, Dialer};
+pub use http::connect::{DialedStream, Dialer};
 pub use http::event_decoder::{EventDecoder, EventTooLarge, ServerEvent};
 pub use line_splitter::{Ends, Line, LineSplitter};
 pub use memory::MemoryConnector;
@@ -30,9 +31,21 @@ pub(crate) use stdio::StderrTail;
 
 use crate::connection::{CallWatch, Inbox};
 use crate::protocol::{RawJson, RpcError};
+use crate::retry::Outcome;
 
 /// What a server said to a request.
 pub(crate) type Answer = Result<RawJson, RpcError>;
+
+/// Asked at a large result, and only then: whether its caller has use for it before it is complete.
+pub(crate) type TakesPieces<'a> = &'a (dyn Fn() -> bool + Send + Sync);
+
+/// What came back for a request.
+#[derive(Debug)]
+pub(crate) enum Received {
+    Answer(Answer),
+    /// A large result, still arriving.
+    Begun(Box<BegunResult>),
+}
 
 /// One open way to a server. Cheap to clone; closed by [`Link::close`].
 #[derive(Debug, Clone)]
@@ -40,6 +53,20 @@ pub(crate) enum Link {
     Lines(Arc<lines::LineLink>),
     Sse(Arc<http::legacy_sse::SseLink>),
     Http(Arc<http::streamable::HttpLink>),
+}
+
+// === impl Received ===
+
+impl Received {
+    /// For whoever did not ask for pieces, and so gets none.
+    pub(crate) fn whole(self) -> Result<Answer, SendFailure> {
+        match self {
+            Self::Answer(answer) => Ok(answer),
+            Self::Begun(_) => {
+                Err(SendFailure::new(Outcome::Unknown, TransportError::Closed, Sign::None))
+            }
+        }
+    }
 }
 
 // === impl Link ===
@@ -51,11 +78,12 @@ impl Link {
         inbox: &Arc<Inbox>,
         message: Bytes,
         watch: &Arc<CallWatch>,
-    ) -> Result<Answer, SendFailure> {
+        takes_pieces: TakesPieces<'_>,
+    ) -> Result<Received, SendFailure> {
         match self {
-            Self::Lines(link) => link.exchange(inbox, message, watch).await,
-            Self::Sse(link) => link.exchange(inbox, message, watch).await,
-            Self::Http(link) => link.exchange(inbox, message, watch).await,
+            Self::Lines(link) => link.exchange(inbox, message, watch).await.map(Received::Answer),
+            Self::Sse(link) => link.exchange(inbox, message, watch).await.map(Received::Answer),
+            Self::Http(link) => link.exchange(inbox, message, watch, takes_pieces).await,
         }
     }
 

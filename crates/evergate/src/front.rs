@@ -7,6 +7,7 @@
 //! | `/livez`, `/readyz`, `/health` | is the process alive, may it get traffic, how is every server ([`health`]) |
 //! | `/close` | drains and ends the process |
 
+mod arriving;
 pub(crate) mod body;
 mod event_id;
 mod event_stream;
@@ -101,11 +102,13 @@ impl Front {
             }
         }
         let policy = self.policy();
-        if let Err(refused) = policy.guard.check(request.headers()) {
-            tracing::debug!(what = %refused, "refused");
-            return turned_away(Refusal::ForbiddenOrigin, request.into_body()).await;
-        }
-        let allowed_origin = policy.guard.cors(request.headers());
+        let allowed_origin = match policy.guard.check(request.headers()) {
+            Ok(origin) => origin,
+            Err(refused) => {
+                tracing::debug!(what = %refused, "refused");
+                return turned_away(Refusal::ForbiddenOrigin, request.into_body()).await;
+            }
+        };
         let mut reply = if request.method() == Method::OPTIONS && allowed_origin.is_some() {
             body::empty(StatusCode::NO_CONTENT)
         } else {
@@ -122,22 +125,37 @@ impl Front {
         B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let path = request.uri().path().trim_end_matches('/').to_owned();
-        let get = matches!(*request.method(), Method::GET | Method::HEAD);
         let caller = match policy.keyring.identify(request.headers()) {
             Ok(caller) => caller,
             Err(denied) => {
-                tracing::debug!(why = %denied, path, "unauthorized");
+                tracing::debug!(why = %denied, path = request.uri().path(), "unauthorized");
                 return turned_away(Refusal::Unauthorized, request.into_body()).await;
             }
         };
         // From here on the key is nobody's business.
         policy.keyring.hide(request.headers_mut());
-        // Nor is anything else a client sends along: none of it prints.
-        request.headers_mut().values_mut().for_each(|value| value.set_sensitive(true));
+        let path = request.uri().path().trim_end_matches('/');
+        // By far most.
+        if path == "/mcp" {
+            return mcp_endpoint::answer(self, caller, None, request).await;
+        }
+        let path = path.to_owned();
+        Box::pin(self.route_others(&path, caller, request)).await
+    }
+
+    async fn route_others<B>(
+        self: &Arc<Self>,
+        path: &str,
+        caller: Caller,
+        request: Request<B>,
+    ) -> Reply
+    where
+        B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let get = matches!(*request.method(), Method::GET | Method::HEAD);
         let post = request.method() == Method::POST;
-        match path.as_str() {
-            "/mcp" => mcp_endpoint::answer(self, caller, None, request).await,
+        match path {
             "/sse" if get => legacy_sse::open(self, caller, &request),
             "/message" if post => legacy_sse::message(self, caller, request).await,
             "/health" if get => health::report(self, &caller),

@@ -37,7 +37,7 @@ mod uri_template;
 mod view;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
@@ -45,14 +45,16 @@ use evergate_runtime::{
     Attribution, Catalog, Handlers, Hub, InvalidSettings, RawJson, ReconnectLimiter, RpcError,
     ServerCatalog, ServerHandle, ServerRequest, ShutdownReport,
 };
+use http::HeaderMap;
 use serde_json::json;
+use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, Isolation, Server};
 use crate::tasks::Tasks;
-use client::{Client, Scope, Uid};
+use client::{Client, Scope, Uid, unprintable};
 use clients::Clients;
 use subscriptions::Subscriptions;
 use view::Views;
@@ -66,8 +68,12 @@ pub(crate) struct Gateway {
     pub(crate) clients: Clients,
     /// No new requests.
     pub(crate) draining: CancellationToken,
+    /// Where servers live, whichever thread asks for them.
+    background: Handle,
     hub: Hub,
     config: RwLock<Arc<Config>>,
+    /// Whether any server is to see headers of clients: else nobody keeps them.
+    passes_headers: AtomicBool,
     /// Counts configurations, so that what was derived from one can be told from what was derived from the next.
     revision: AtomicU64,
     reloaded: Notify,
@@ -107,7 +113,9 @@ impl Gateway {
             tasks: Tasks::default(),
             clients: Clients::default(),
             draining: CancellationToken::new(),
+            background: Handle::current(),
             hub,
+            passes_headers: AtomicBool::new(passes_headers(&config)),
             config: RwLock::new(Arc::new(config)),
             revision: AtomicU64::new(1),
             reloaded: Notify::new(),
@@ -126,6 +134,11 @@ impl Gateway {
 
     pub(crate) fn config(&self) -> Arc<Config> {
         self.config.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The headers of a client's request, if any server is to see some of them.
+    pub(crate) fn to_pass_on(&self, headers: HeaderMap) -> Option<Arc<HeaderMap>> {
+        self.passes_headers.load(Ordering::Relaxed).then(|| unprintable(headers))
     }
 
     pub(crate) fn hub(&self) -> &Hub {
@@ -267,6 +280,10 @@ fn shared(config: &Config) -> impl Iterator<Item = (&str, &Server)> {
     usable.map(|(name, server)| (name.as_str(), server))
 }
 
+fn passes_headers(config: &Config) -> bool {
+    config.servers.values().any(|server| !server.headers_from_client.is_empty())
+}
+
 /// The servers a client has for itself.
 fn own_servers<'a>(
     config: &'a Config,
@@ -309,6 +326,6 @@ impl Client {
             Scope::All => true,
             Scope::One(only) => **only == *server,
         };
-        in_scope && self.caller().may_use_server(server)
+        in_scope && self.may_use_server(server)
     }
 }

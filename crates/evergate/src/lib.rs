@@ -12,6 +12,7 @@ mod front;
 #[doc(hidden)]
 pub mod fuzzing;
 mod gateway;
+mod hash;
 mod logging;
 mod output;
 mod serve;

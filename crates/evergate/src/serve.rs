@@ -1,5 +1,6 @@
 //! The gateway as a process: from a configuration to a listener, and from a signal to an orderly end.
 
+mod carriers;
 mod keeper;
 mod open_files;
 mod reloader;
@@ -22,12 +23,13 @@ use crate::front::keys::{KeyEntry, Keyring};
 use crate::front::origin_guard::OriginGuard;
 use crate::front::session_id::{SessionFacts, SessionKeys};
 use crate::front::sessions::Sessions;
-use crate::front::{Front, Policy, listener, stdio};
+use crate::front::{Front, Policy, stdio};
 use crate::gateway::Gateway;
 use crate::gateway::client::Scope;
 use crate::output;
 use crate::state::{self, StateDir, uid_hex};
 use crate::tasks::Tasks;
+use carriers::Carriers;
 use signals::{Hangups, Signals};
 
 /// What the command line says about serving.
@@ -67,7 +69,7 @@ pub(crate) async fn http(
     let front = Arc::new(Front::new(gateway.clone(), Sessions::new(keys, saved), policy));
 
     let (connections, stop) = (Tasks::default(), CancellationToken::new());
-    connections.spawn(listener::serve(tcp, front.clone(), connections.clone(), stop.clone()));
+    let carriers = Carriers::start(&tcp.into_std()?, &front, &connections, &stop)?;
     connections.spawn(stop.clone().run_until_cancelled_owned(sweep(front.clone())));
     connections.spawn(stop.clone().run_until_cancelled_owned(token_watch::run(gateway.clone())));
     let closing = close_idle_servers(gateway.clone());
@@ -103,6 +105,7 @@ pub(crate) async fn http(
         }
         stop.cancel();
         connections.ended(LAST_BYTES).await;
+        drop(carriers);
         if let Some(state) = &state {
             keeper::save_sessions(state, &front).await;
         }

@@ -11,17 +11,20 @@ use super::Call;
 use crate::connection::{Connection, Lease};
 use crate::error::CallFailure;
 use crate::lifecycle::{Generation, StateKind};
-use crate::slot::{Published, Underway};
+use crate::slot::{Published, Slot, Underway};
 
 /// The right to send one request on one connection.
-pub(super) struct Admitted<'a> {
+pub(super) struct Admitted {
     pub(super) lease: Lease,
-    pub(super) _permit: OwnedSemaphorePermit,
-    pub(super) _counted: Counted<'a>,
+    _permit: OwnedSemaphorePermit,
+    _in_flight: InFlight,
 }
 
-/// Counts a call for as long as it waits, or is with the server.
-pub(super) struct Counted<'a>(&'a AtomicUsize);
+/// Counts a call for as long as it is with the server.
+struct InFlight(Arc<Slot>);
+
+/// Counts a call for as long as it waits.
+struct Held<'a>(&'a AtomicUsize);
 
 /// What the published state means for a call.
 enum View {
@@ -38,7 +41,7 @@ impl Call {
         &self,
         after: Option<Generation>,
         waited: &mut Duration,
-    ) -> Result<Admitted<'_>, CallFailure> {
+    ) -> Result<Admitted, CallFailure> {
         let started = Instant::now();
         let until =
             (started + self.clock.hold.saturating_sub(*waited)).min(self.clock.expires_at());
@@ -51,7 +54,7 @@ impl Call {
         &self,
         after: Option<Generation>,
         until: Instant,
-    ) -> Result<Admitted<'_>, CallFailure> {
+    ) -> Result<Admitted, CallFailure> {
         let slot = &self.slot;
         if slot.shared.closing.is_cancelled() {
             return Err(CallFailure::ShuttingDown);
@@ -72,7 +75,7 @@ impl Call {
         {
             return Ok(self.admitted(&connection, permit));
         }
-        let _held = Counted::within(&slot.held, slot.settings.max_held)?;
+        let _held = Held::within(&slot.held, slot.settings.max_held)?;
         let mut permit: Option<OwnedSemaphorePermit> = None;
         let mut published = slot.published.subscribe();
         loop {
@@ -128,9 +131,10 @@ impl Call {
         }
     }
 
-    fn admitted(&self, connection: &Arc<Connection>, permit: OwnedSemaphorePermit) -> Admitted<'_> {
-        let counted = Counted::new(&self.slot.in_flight);
-        Admitted { lease: connection.lease(), _permit: permit, _counted: counted }
+    fn admitted(&self, connection: &Arc<Connection>, permit: OwnedSemaphorePermit) -> Admitted {
+        self.slot.in_flight.fetch_add(1, Ordering::Relaxed);
+        let in_flight = InFlight(self.slot.clone());
+        Admitted { lease: connection.lease(), _permit: permit, _in_flight: in_flight }
     }
 }
 
@@ -184,24 +188,27 @@ fn not_connected(published: &Published, waited: Duration) -> CallFailure {
     }
 }
 
-// === impl Counted ===
+// === impl InFlight ===
 
-impl<'a> Counted<'a> {
-    fn new(calls: &'a AtomicUsize) -> Self {
-        calls.fetch_add(1, Ordering::Relaxed);
-        Self(calls)
-    }
-
-    fn within(calls: &'a AtomicUsize, limit: usize) -> Result<Self, CallFailure> {
-        let counted = Self(calls);
-        if calls.fetch_add(1, Ordering::Relaxed) >= limit {
-            return Err(CallFailure::TooManyHeld { limit });
-        }
-        Ok(counted)
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-impl Drop for Counted<'_> {
+// === impl Held ===
+
+impl<'a> Held<'a> {
+    fn within(calls: &'a AtomicUsize, limit: usize) -> Result<Self, CallFailure> {
+        let held = Self(calls);
+        if calls.fetch_add(1, Ordering::Relaxed) >= limit {
+            return Err(CallFailure::TooManyHeld { limit });
+        }
+        Ok(held)
+    }
+}
+
+impl Drop for Held<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::clock::CallClock;
-use super::{Call, Request};
+use super::{Call, Reply, Request};
 use crate::connection::{CallTrack, Progress};
 use crate::error::CallError;
 use crate::handlers::Handlers;
@@ -155,9 +155,19 @@ impl CallBuilder {
         self.track.get_or_insert_default()
     }
 
+    /// Makes the call, and has a large result passed on while it arrives, if it comes as one JSON body over HTTP and
+    /// the call is none that would be sent again should the result break off. Everything else comes whole.
+    pub async fn in_pieces(self) -> Result<Reply, CallError> {
+        self.into_call(true).run().await
+    }
+
     async fn run(self) -> Result<RawJson, CallError> {
+        self.into_call(false).run().await?.whole().await
+    }
+
+    fn into_call(self, takes_pieces: bool) -> Call {
         let slot = self.slot;
-        let _counted = (slot.shared.calls.token(), slot.retirement.count_call());
+        let counted = (slot.shared.calls.token(), slot.retirement.count_call());
         let settings = slot.settings.clone();
         let track = self.track.map(|track| Arc::new(*track));
         let deadline = self.deadline.map(|deadline| deadline.min(LONGEST));
@@ -181,10 +191,10 @@ impl CallBuilder {
             cancel: self.cancel,
             track,
             replay,
+            takes_pieces,
+            _counted: counted,
             may_have_run,
         }
-        .run()
-        .await
     }
 }
 

@@ -31,7 +31,12 @@ impl CallClock {
             Pulse::At(sign_of_life) => sign_of_life,
             Pulse::Silent => self.started,
         };
-        (from + self.timeout).min(last)
+        self.expires_after(from)
+    }
+
+    /// When the time is up for a call that showed then that it is alive.
+    pub(super) fn expires_after(&self, sign_of_life: Instant) -> Instant {
+        (sign_of_life + self.timeout).min(self.started + self.max_timeout)
     }
 
     /// Resolves when the time is up, wherever it has moved to meanwhile.

@@ -69,7 +69,7 @@ pub(super) async fn list(
         let watch = connection.watch(None);
         let message =
             protocol::request(watch.id(), listing.method, params.as_deref().map(str::as_bytes));
-        let sent = timeout(settings.list_timeout, connection.send(message, &watch)).await;
+        let sent = timeout(settings.list_timeout, connection.ask(message, &watch)).await;
         let Ok(sent) = sent else {
             return Err(failed(format!("no answer within {:?}", settings.list_timeout)));
         };

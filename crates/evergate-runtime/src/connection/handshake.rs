@@ -11,7 +11,7 @@ use super::inbox::Inbox;
 use crate::handlers::Handlers;
 use crate::lifecycle::Loss;
 use crate::protocol::{self, ProtocolVersion, RawJson, method};
-use crate::transport::{Link, OpenError, Sign, TransportError};
+use crate::transport::{Link, OpenError, Received, Sign, TransportError};
 
 /// What the server said about itself.
 #[derive(Debug, Clone)]
@@ -71,11 +71,11 @@ pub(crate) async fn shake(
     });
     let message =
         protocol::request(watch.id(), method::INITIALIZE, Some(params.to_string().as_bytes()));
-    let answer =
-        link.exchange(inbox, message, &watch).await.map_err(|failure| match failure.sign {
-            Sign::Lost(Loss::Auth) => OpenError::AuthRequired { status: 401 },
-            _ => OpenError::Transport(failure.error),
-        })?;
+    let answer = link.exchange(inbox, message, &watch, &|| false).await.and_then(Received::whole);
+    let answer = answer.map_err(|failure| match failure.sign {
+        Sign::Lost(Loss::Auth) => OpenError::AuthRequired { status: 401 },
+        _ => OpenError::Transport(failure.error),
+    })?;
     let result = answer.map_err(|error| {
         // What OAuth calls an unusable token; a bare "unauthorized" may mean anything.
         let text = error.message.to_lowercase();

@@ -145,7 +145,7 @@ async fn tell(
 ) {
     let watch = connection.watch(None);
     let message = protocol::request(watch.id(), method, Some(params.to_string().as_bytes()));
-    let told = matches!(timeout(within, connection.send(message, &watch)).await, Ok(Ok(Ok(_))));
+    let told = matches!(timeout(within, connection.ask(message, &watch)).await, Ok(Ok(Ok(_))));
     if !told {
         tracing::warn!(method, generation = %connection.generation(), "could not restore after a reconnect");
     }

@@ -53,6 +53,8 @@ pub(crate) enum TransportError {
     ContentType(String),
     #[error("the server sent something unusable")]
     Malformed(#[source] Malformed),
+    #[error("the server's answer turned out not to be JSON")]
+    NotJson,
     #[error("the server's event ids cannot be sent back to it")]
     UnusableCursor,
     #[error("the server answered another request's id")]

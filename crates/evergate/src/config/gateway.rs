@@ -50,6 +50,8 @@ pub(crate) struct Gateway {
     pub(crate) drain: Duration,
     /// How long the first list of tools waits for servers that are still connecting.
     pub(crate) startup_wait: Duration,
+    /// Until then an answer may come as plain JSON.
+    pub(crate) stream_after: Duration,
     /// How often a waiting client is told that its call is alive.
     pub(crate) keep_alive: Duration,
     /// A client's own connection to a server is closed after so long without use.
@@ -95,6 +97,7 @@ impl Default for Gateway {
             lenient: false,
             drain: Duration::from_secs(30),
             startup_wait: Duration::from_secs(5),
+            stream_after: Duration::from_millis(250),
             // Proxies and clients commonly give up on a silent stream after 30 s or 60 s.
             keep_alive: Duration::from_secs(15),
             per_client_idle: minutes(30),
@@ -172,8 +175,11 @@ pub(super) fn read(section: &mut Reader<'_>) -> Gateway {
         set(field, section.positive(key));
     }
     // Not waiting at all is a choice here.
-    for (key, field) in [("drain", &mut gateway.drain), ("startup_wait", &mut gateway.startup_wait)]
-    {
+    for (key, field) in [
+        ("drain", &mut gateway.drain),
+        ("startup_wait", &mut gateway.startup_wait),
+        ("stream_after", &mut gateway.stream_after),
+    ] {
         let duration = section.duration(key);
         if duration.is_some_and(|duration| duration > LONGEST_DURATION) {
             section.error(key, "must not be more than a year");

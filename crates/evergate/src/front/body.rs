@@ -1,6 +1,5 @@
 //! What goes back over HTTP.
 
-use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
@@ -14,11 +13,17 @@ use http_body::{Body, Frame, SizeHint};
 use serde_json::Value;
 
 use super::Reply;
+use super::arriving::{Arriving, BrokeOff};
 use crate::gateway::error_body::Refusal;
 
 /// A large result is sent as the bytes it came in, between two small pieces.
 pub(crate) enum ReplyBody {
-    Pieces { pieces: [Bytes; 3], next: usize },
+    Pieces {
+        pieces: [Bytes; 3],
+        next: usize,
+    },
+    /// A result that is passed on while it comes in.
+    Arriving(Arriving),
     Events(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
 }
 
@@ -44,6 +49,10 @@ pub(super) fn json(status: StatusCode, value: &Value) -> Reply {
 /// A JSON-RPC message in three pieces.
 pub(super) fn message(pieces: [Bytes; 3]) -> Reply {
     with(StatusCode::OK, Some("application/json"), ReplyBody::Pieces { pieces, next: 0 })
+}
+
+pub(super) fn arriving(arriving: Arriving) -> Reply {
+    with(StatusCode::OK, Some("application/json"), ReplyBody::Arriving(arriving))
 }
 
 pub(super) fn events(stream: impl Stream<Item = Bytes> + Send + 'static) -> Reply {
@@ -110,12 +119,12 @@ impl ReplyBody {
 
 impl Body for ReplyBody {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = BrokeOff;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
         match &mut *self {
             Self::Pieces { pieces, next } => {
                 while let Some(piece) = pieces.get_mut(*next) {
@@ -125,6 +134,9 @@ impl Body for ReplyBody {
                     }
                 }
                 Poll::Ready(None)
+            }
+            Self::Arriving(arriving) => {
+                arriving.poll_next(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
             }
             Self::Events(stream) => stream
                 .as_mut()
@@ -136,7 +148,7 @@ impl Body for ReplyBody {
     fn is_end_stream(&self) -> bool {
         match self {
             Self::Pieces { pieces, .. } => pieces.iter().all(Bytes::is_empty),
-            Self::Events(_) => false,
+            Self::Arriving(_) | Self::Events(_) => false,
         }
     }
 
@@ -145,7 +157,7 @@ impl Body for ReplyBody {
             Self::Pieces { pieces, .. } => {
                 SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum())
             }
-            Self::Events(_) => SizeHint::default(),
+            Self::Arriving(_) | Self::Events(_) => SizeHint::default(),
         }
     }
 }
@@ -154,7 +166,7 @@ impl std::fmt::Debug for ReplyBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Pieces { .. } => write!(f, "{:?} bytes", self.size_hint().exact()),
-            Self::Events(_) => f.write_str("events"),
+            Self::Arriving(_) | Self::Events(_) => f.write_str("events"),
         }
     }
 }

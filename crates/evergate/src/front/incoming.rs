@@ -1,5 +1,8 @@
 //! Reading a request: its headers and, within limits, its body and the messages in it.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -28,8 +31,14 @@ where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
+    let mut reading = pin!(read_body(body, limit));
+    // Most are here already, and need no clock.
+    if let Poll::Ready(read) = poll_fn(|context| Poll::Ready(reading.as_mut().poll(context))).await
+    {
+        return read;
+    }
     // One that does not end is as good as one that breaks off.
-    timeout(BODY_WITHIN, read_body(body, limit)).await.unwrap_or(Err(Refusal::NotJson))
+    timeout(BODY_WITHIN, reading).await.unwrap_or(Err(Refusal::NotJson))
 }
 
 /// Reads a body that nobody wants, so that the connection can be used on. `false` if there is too much of it.
@@ -81,7 +90,7 @@ where
     if body.size_hint().lower() > limit as u64 {
         return Err(Refusal::TooLarge);
     }
-    let mut body = std::pin::pin!(body);
+    let mut body = pin!(body);
     let mut first: Option<Bytes> = None;
     let mut all = BytesMut::new();
     while let Some(frame) = body.frame().await {
@@ -93,6 +102,7 @@ where
         }
         match first.take() {
             // Most bodies come in one piece, and stay it.
+            None if all.is_empty() && body.is_end_stream() => return Ok(data),
             None if all.is_empty() => first = Some(data),
             None => all.extend_from_slice(&data),
             Some(piece) => {
@@ -106,13 +116,27 @@ where
 }
 
 pub(super) fn has_json_body(headers: &HeaderMap) -> Result<(), Refusal> {
-    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let value = headers.get(CONTENT_TYPE);
+    // As every library writes it.
+    if value.is_some_and(|value| value == "application/json") {
+        return Ok(());
+    }
+    let value = value.and_then(|value| value.to_str().ok()).unwrap_or_default();
     let essence = value.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case("application/json") {
         Ok(())
     } else {
         Err(Refusal::NotJsonContent)
     }
+}
+
+/// Whether a request may be answered with JSON and with a stream, as a client of streamable HTTP must allow.
+pub(super) fn accepts_both(headers: &HeaderMap) -> Result<(), Refusal> {
+    // As every library writes it.
+    if headers.get(ACCEPT).is_some_and(|value| value == "application/json, text/event-stream") {
+        return Ok(());
+    }
+    accepts(headers, &["application/json", "text/event-stream"])
 }
 
 /// Whether every one of these types may be sent back.
@@ -154,9 +178,11 @@ mod tests {
             ["application/json, text/event-stream", "TEXT/event-stream;q=0.5,application/*", "*/*"]
         {
             assert_eq!(accepts(&headers(ACCEPT, good), &both), Ok(()), "{good}");
+            assert_eq!(accepts_both(&headers(ACCEPT, good)), Ok(()), "{good}");
         }
         for bad in ["application/json", "text/html", ""] {
             assert_eq!(accepts(&headers(ACCEPT, bad), &both), Err(Refusal::NotAcceptable), "{bad}");
+            assert_eq!(accepts_both(&headers(ACCEPT, bad)), Err(Refusal::NotAcceptable), "{bad}");
         }
         assert_eq!(accepts(&HeaderMap::new(), &both), Err(Refusal::NotAcceptable));
     }

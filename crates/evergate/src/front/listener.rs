@@ -22,17 +22,21 @@ const MAX_CONNECTIONS: usize = 16_384;
 /// After a failure to accept, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// Room for connections, of all threads together. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Places(Arc<Semaphore>);
+
 /// Serves until `stop`; then no connection is accepted, and each one ends after the response it is at.
 pub(crate) async fn serve(
     listener: TcpListener,
     front: Arc<Front>,
     tasks: Tasks,
+    places: Places,
     stop: CancellationToken,
 ) {
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     loop {
         // The semaphore is never closed.
-        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let Ok(place) = places.0.clone().acquire_owned().await else { return };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = stop.cancelled() => return,
@@ -72,6 +76,14 @@ pub(crate) async fn serve(
             }
             drop(place);
         });
+    }
+}
+
+// === impl Places ===
+
+impl Default for Places {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(MAX_CONNECTIONS)))
     }
 }
 

@@ -4,16 +4,16 @@
 //! with signs of life, that can be taken up again after a broken connection. A client that disconnects has not
 //! cancelled: the call goes on.
 
+use std::future::poll_fn;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use evergate_runtime::RawJson;
 use evergate_runtime::wire::Message;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
-use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use super::arriving::Arriving;
 use super::body;
 use super::event_id::{EventId, StreamId};
 use super::event_stream::{self, Opening};
@@ -22,15 +22,11 @@ use super::keys::Caller;
 use super::sessions::Session;
 use super::surviving::Surviving;
 use super::{Front, Reply, respond};
-use crate::gateway::client::Introduction;
+use crate::gateway::client::{Introduction, unprintable};
 use crate::gateway::error_body::{INVALID_PARAMS, OUTCOME_UNKNOWN, Refusal, plain};
 use crate::gateway::event_log::{EventLog, Tail};
 use crate::gateway::outlet::Outlet;
 use crate::gateway::{Answer, Gateway, RequestContext, handshake};
-
-/// Until then an answer may come as plain JSON. A stream can be taken up again should the connection break, which is
-/// worth its small price for every call that is not over in a moment.
-const STREAM_AFTER: Duration = Duration::from_millis(250);
 
 /// Messages in one batch: more than any client sends, fewer than a stream keeps.
 const MAX_BATCH: usize = 1024;
@@ -72,7 +68,7 @@ where
     let config = front.gateway.config();
     // First of all, so that the connection can be used on whatever else is wrong.
     let body = incoming::whole_body(body, config.gateway.max_body_bytes).await?;
-    incoming::accepts(&parts.headers, &["application/json", "text/event-stream"])?;
+    incoming::accepts_both(&parts.headers)?;
     incoming::has_json_body(&parts.headers)?;
     let is_batch = incoming::is_batch(&body);
     let mut messages = incoming::messages(&body)?;
@@ -154,7 +150,7 @@ async fn initialize(
     };
     let (session, session_id) =
         front.sessions.create(&front.gateway, caller, server, introduction)?;
-    session.client.set_headers(&Arc::new(headers));
+    session.client.set_headers(&unprintable(headers));
     let result = front.gateway.welcome(&session.client).await;
     let mut reply = body::message(respond::pieces(id, &Answer::Result(result)));
     with_session(&mut reply, &session_id);
@@ -170,39 +166,35 @@ async fn call(
     params: Option<RawJson>,
     headers: HeaderMap,
 ) -> Reply {
+    // A stream can be taken up again should the connection break, which is worth its small price for every call that is
+    // not over in a moment.
+    let stream_after = front.gateway.config().gateway.stream_after;
     let log = Arc::new(EventLog::of_call());
-    let context =
-        RequestContext { stream: Outlet::Log(log.clone()), headers: Some(Arc::new(headers)) };
-    let (sender, mut answered) = oneshot::channel();
-    let (gateway, client) = (front.gateway.clone(), session.client.clone());
-    let (own_log, own_id) = (log.clone(), id.clone());
+    let headers = front.gateway.to_pass_on(headers);
+    let context = RequestContext { stream: Outlet::Log(log.clone()), headers, takes_pieces: true };
+    let (gateway, client, own_id) = (front.gateway.clone(), session.client.clone(), id.clone());
     // The client's connection may break without that ending the call.
-    let mut calling = Surviving::new(&front.gateway.tasks, async move {
-        let answer = gateway.request(&client, &own_id, &method, params, &context).await;
-        if let Err(answer) = sender.send(answer) {
-            // The response has become a stream, or its connection broke: then nobody reads this.
-            own_log.push(respond::line(&own_id, &answer));
-            own_log.close();
-        }
-    });
+    let mut calling = Surviving::new(
+        &front.gateway.tasks,
+        &id,
+        &log,
+        Box::pin(async move { gateway.request(&client, &own_id, method, params, &context).await }),
+    );
     let answer = tokio::select! {
         biased;
-        () = &mut calling => Some(answered.try_recv().ok()),
-        () = log.begun() => None,
-        () = tokio::time::sleep(STREAM_AFTER) => None,
+        answer = &mut calling => Some(answer),
+        () = poll_fn(|context| log.poll_begun(context)) => None,
+        () = tokio::time::sleep(stream_after) => None,
     };
-    // Either it is here by now, or it goes into the log.
-    let answer = answer.or_else(|| {
-        answered.close();
-        answered.try_recv().ok().map(Some)
-    });
+    // If it is not here by now, it goes into the log.
     drop(calling);
     match answer {
-        Some(Some(answer)) if log.has_messages() => {
-            log.push(respond::line(&id, &answer));
+        Some(answer) if log.has_messages() => {
+            log.push(respond::line(&id, &answer.whole().await));
             log.close();
         }
-        Some(answer) => return answered_at_once(&id, answer),
+        Some(Answer::Pieces(pieces)) => return body::arriving(Arriving::new(&id, pieces)),
+        Some(answer) => return body::message(respond::pieces(&id, &answer)),
         None => {}
     }
     let number = front.sessions.new_stream();
@@ -234,8 +226,8 @@ fn batch(
         }
     }
     let log = Arc::new(EventLog::of_call());
-    let context =
-        RequestContext { stream: Outlet::Log(log.clone()), headers: Some(Arc::new(headers)) };
+    let headers = front.gateway.to_pass_on(headers);
+    let context = RequestContext { stream: Outlet::Log(log.clone()), headers, takes_pieces: false };
     let mut first = None;
     let mut calls = Vec::new();
     for message in messages {
@@ -258,7 +250,7 @@ fn batch(
         let all = calls.into_iter().map(|(id, method, params)| {
             let (gateway, client, context, log) = (&gateway, &client, &context, &own_log);
             async move {
-                let answer = gateway.request(client, &id, &method, params, context).await;
+                let answer = gateway.request(client, &id, method, params, context).await;
                 log.push(respond::line(&id, &answer));
             }
         });
@@ -360,17 +352,6 @@ fn lost(request: &RawJson) -> Reply {
     }));
     let message = respond::line(request, &Answer::Error(error));
     body::events(futures_util::stream::iter([event_stream::event(None, &message)]))
-}
-
-fn answered_at_once(id: &RawJson, answer: Option<Answer>) -> Reply {
-    // Only a panic leaves no answer.
-    let answer = answer.unwrap_or_else(|| {
-        Answer::Error(plain(
-            crate::gateway::error_body::INTERNAL,
-            "the gateway failed on this request",
-        ))
-    });
-    body::message(respond::pieces(id, &answer))
 }
 
 fn with_session(reply: &mut Reply, id: &str) {

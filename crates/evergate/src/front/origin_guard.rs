@@ -22,6 +22,8 @@ use self::authority::{Authority, Origin};
 pub(crate) struct OriginGuard {
     has_keys: bool,
     on_loopback: bool,
+    /// The `Host` of a client on this machine as it is usually written: nothing has to be read to let it in.
+    usual: Vec<String>,
     hosts: Allowed<Authority>,
     origins: Allowed<Origin>,
 }
@@ -64,9 +66,12 @@ impl OriginGuard {
         allowed_hosts: &[String],
         allowed_origins: &[String],
     ) -> Self {
+        let on_loopback = listen.ip().to_canonical().is_loopback();
+        let usual = [listen.to_string(), format!("localhost:{}", listen.port())];
         Self {
             has_keys,
-            on_loopback: listen.ip().to_canonical().is_loopback(),
+            on_loopback,
+            usual: if on_loopback { usual.into() } else { Vec::new() },
             hosts: Allowed::new(allowed_hosts, Authority::parse),
             // People copy origins out of address bars, slash and all.
             origins: Allowed::new(allowed_origins, |text| {
@@ -75,23 +80,22 @@ impl OriginGuard {
         }
     }
 
-    /// Whether a request with these headers is let in.
-    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), Refused> {
+    /// Whether a request with these headers is let in, and the value of `Access-Control-Allow-Origin` if it has an
+    /// origin.
+    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Refused> {
         let host = one(headers, &HOST, SEVERAL_HOSTS)?.ok_or(NO_HOST)?;
+        let origin = one(headers, &ORIGIN, SEVERAL_ORIGINS)?;
+        if origin.is_none() && self.usual.iter().any(|usual| host == usual) {
+            return Ok(None);
+        }
         let host = host.to_str().ok().and_then(Authority::parse).ok_or(BAD_HOST)?;
         if !self.allows_host(&host) {
             return Err(OTHER_HOST);
         }
-        let Some(origin) = one(headers, &ORIGIN, SEVERAL_ORIGINS)? else { return Ok(()) };
+        let Some(value) = origin else { return Ok(None) };
         // "null" ends here too: any page can have that origin by putting itself into a sandbox.
-        let origin = origin.to_str().ok().and_then(Origin::parse).ok_or(BAD_ORIGIN)?;
-        if self.allows_origin(&origin, &host) { Ok(()) } else { Err(OTHER_ORIGIN) }
-    }
-
-    /// The value of `Access-Control-Allow-Origin`, if the request has an origin and is let in.
-    pub(crate) fn cors(&self, headers: &HeaderMap) -> Option<HeaderValue> {
-        self.check(headers).ok()?;
-        headers.get(ORIGIN).cloned()
+        let origin = value.to_str().ok().and_then(Origin::parse).ok_or(BAD_ORIGIN)?;
+        if self.allows_origin(&origin, &host) { Ok(Some(value.clone())) } else { Err(OTHER_ORIGIN) }
     }
 
     fn allows_host(&self, host: &Authority) -> bool {

@@ -191,10 +191,14 @@ impl Piped {
             return self.send(respond::line(&id, &answer)).await;
         };
         let (myself, unanswered) = (self.clone(), Unanswered::new(self));
-        let headers = headers.map(Arc::new);
+        let headers = headers.and_then(|headers| self.gateway.to_pass_on(headers));
         let mut answering = Box::pin(async move {
-            let context = RequestContext { stream: Outlet::Pipe(myself.pipe.clone()), headers };
-            let answer = myself.gateway.request(&client, &id, &method, params, &context).await;
+            let context = RequestContext {
+                stream: Outlet::Pipe(myself.pipe.clone()),
+                headers,
+                takes_pieces: false,
+            };
+            let answer = myself.gateway.request(&client, &id, method, params, &context).await;
             // A client that took a request back wants to hear no more of it.
             if !matches!(answer, Answer::Cancelled) {
                 myself.send(respond::line(&id, &answer)).await;

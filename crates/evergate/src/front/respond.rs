@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::event_stream::extend_on_one_line;
 use crate::gateway::Answer;
-use crate::gateway::error_body::{INVALID_REQUEST, plain};
+use crate::gateway::error_body::{INTERNAL, INVALID_REQUEST, plain};
 
 /// In three pieces, so that a large result is not copied.
 pub(super) fn pieces(id: &RawJson, answer: &Answer) -> [Bytes; 3] {
@@ -16,9 +16,19 @@ pub(super) fn pieces(id: &RawJson, answer: &Answer) -> [Bytes; 3] {
         Answer::Cancelled => {
             ("error", plain(INVALID_REQUEST, "the request was cancelled").to_bytes())
         }
+        // Whoever takes pieces does not come here with them.
+        Answer::Pieces(_) => ("error", plain(INTERNAL, "the result is not complete").to_bytes()),
     };
-    let head = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"{field}\":", id.as_str());
-    [head.into(), payload, Bytes::from_static(b"}")]
+    [head(id, field), payload, Bytes::from_static(b"}")]
+}
+
+/// What stands before a result that is still arriving.
+pub(super) fn result_head(id: &RawJson) -> Bytes {
+    head(id, "result")
+}
+
+fn head(id: &RawJson, field: &str) -> Bytes {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"{field}\":", id.as_str()).into()
 }
 
 /// In one piece without line breaks.

@@ -2,7 +2,7 @@
 //! can take the session up, this process or the next one.
 
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,6 +18,7 @@ use crate::gateway::error_body::Refusal;
 use crate::gateway::event_log::EventLog;
 use crate::gateway::handshake::scope_of;
 use crate::gateway::outlet::Outlet;
+use crate::hash::HashMap;
 use crate::state::{StoredSession, StoredSessions, uid_hex};
 
 /// However busy, a session ends some day: nobody remembers for ever which ids were given back.
@@ -313,7 +314,7 @@ impl Session {
             Scope::All => None,
             Scope::One(server) => Some(&**server),
         };
-        self.client.caller().name() == caller.name() && scope == server
+        self.client.is_of(caller) && scope == server
     }
 
     /// What the caller may do now is what counts.

@@ -1,8 +1,8 @@
 //! One client, whatever it speaks over: who it is, what it can do, and what is under way for it.
 
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use evergate_runtime::{RawJson, RpcError, ServerRequest, wire};
@@ -19,6 +19,7 @@ use super::merged::Digests;
 use super::outlet::Outlet;
 use super::params;
 use crate::front::keys::Caller;
+use crate::hash::HashMap;
 
 /// How long a client may take to answer what no call of its own is behind. Servers have few such questions at a time.
 const UNTIED: Duration = Duration::from_secs(60);
@@ -128,8 +129,8 @@ impl Client {
             headers: RwLock::default(),
             capabilities,
             state: Mutex::new(State {
-                calls: HashMap::new(),
-                asked: HashMap::new(),
+                calls: HashMap::default(),
+                asked: HashMap::default(),
                 level: None,
                 announced: None,
                 last_used: Instant::now(),
@@ -145,20 +146,35 @@ impl Client {
         Self::new([0; 16], Caller::anonymous(), Scope::All, introduction, nowhere)
     }
 
+    /// Whether this is the caller it belongs to, by name.
+    pub(crate) fn is_of(&self, caller: &Caller) -> bool {
+        self.known_caller().name() == caller.name()
+    }
+
+    /// What its caller may do, as a number: see [`Caller::rights`].
+    pub(crate) fn rights(&self) -> u64 {
+        self.known_caller().rights()
+    }
+
+    pub(crate) fn may_use_server(&self, server: &str) -> bool {
+        self.known_caller().may_use_server(server)
+    }
+
     pub(crate) fn caller(&self) -> Caller {
-        self.caller.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.known_caller().clone()
     }
 
     pub(crate) fn headers(&self) -> Option<Arc<HeaderMap>> {
         self.headers.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// They must not print: see [`unprintable`].
     pub(crate) fn set_headers(&self, headers: &Arc<HeaderMap>) {
         *self.headers.write().unwrap_or_else(PoisonError::into_inner) = Some(headers.clone());
     }
 
     pub(crate) fn set_caller(&self, caller: Caller) {
-        if self.caller().rights() == caller.rights() {
+        if self.rights() == caller.rights() {
             return;
         }
         *self.caller.write().unwrap_or_else(PoisonError::into_inner) = caller;
@@ -188,16 +204,19 @@ impl Client {
 
     /// Registers a request; `None` if one with this id is under way already.
     pub(crate) fn begin(self: &Arc<Self>, id: &RawJson, stream: &Outlet) -> Option<CallGuard> {
-        let cancel = self.ended.child_token();
+        let cancel = CancellationToken::new();
         let number = self.next_id();
         let underway = Underway { number, cancel: cancel.clone(), stream: stream.clone() };
         let mut state = self.state();
-        if state.calls.contains_key(id) {
-            return None;
-        }
-        state.calls.insert(id.clone(), underway);
-        state.last_used = Instant::now();
+        match state.calls.entry(id.clone()) {
+            Entry::Occupied(_) => return None,
+            Entry::Vacant(free) => free.insert(underway),
+        };
         drop(state);
+        // Its end may have looked at the calls just before.
+        if self.ended.is_cancelled() {
+            cancel.cancel();
+        }
         Some(CallGuard { client: self.clone(), id: id.clone(), number, cancel })
     }
 
@@ -303,6 +322,12 @@ impl Client {
     /// Ends everything that is under way.
     pub(crate) fn end(&self) {
         self.ended.cancel();
+        let calls: Vec<CancellationToken> =
+            self.state().calls.values().map(|call| call.cancel.clone()).collect();
+        // Without the lock: whoever is woken may want it.
+        for call in calls {
+            call.cancel();
+        }
         if let Outlet::Log(log) = &self.outbox {
             log.close();
         }
@@ -326,6 +351,10 @@ impl Client {
         newest.map(|call| call.stream.clone())
     }
 
+    fn known_caller(&self) -> RwLockReadGuard<'_, Caller> {
+        self.caller.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn next_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
@@ -333,6 +362,12 @@ impl Client {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Headers of a client, fit to be kept: nothing that it sends along prints.
+pub(crate) fn unprintable(mut headers: HeaderMap) -> Arc<HeaderMap> {
+    headers.values_mut().for_each(|value| value.set_sensitive(true));
+    Arc::new(headers)
 }
 
 // === impl Asked ===
@@ -351,10 +386,12 @@ impl Drop for CallGuard {
         let mut state = self.client.state();
         let ended = state.calls.remove(&self.id);
         state.last_used = Instant::now();
+        let asked = !state.asked.is_empty();
         drop(state);
+        drop(ended);
         // While its stream is open: afterwards the client could not be told.
-        if let Some(call) = ended {
-            self.client.take_back(call.number);
+        if asked {
+            self.client.take_back(self.number);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! Every client that is attached.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::client::{Client, Uid};
+use crate::hash::HashMap;
 
 #[derive(Debug, Default)]
 pub(crate) struct Clients(Mutex<HashMap<Uid, Arc<Client>>>);

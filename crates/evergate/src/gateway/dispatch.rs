@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use evergate_runtime::{RawJson, RpcError, StateKind};
+use evergate_runtime::{RawJson, ResultStream, RpcError, StateKind};
 use http::HeaderMap;
 
 use super::Gateway;
@@ -13,13 +13,15 @@ use super::log_level::Level;
 use super::merged::Owner;
 use super::names;
 use super::outlet::Outlet;
-use super::params;
+use super::params::{self, Addressed};
 use super::view::View;
 
 /// How a request ended.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) enum Answer {
     Result(RawJson),
+    /// A large result, still arriving; only where [`RequestContext::takes_pieces`] says so.
+    Pieces(Box<ResultStream>),
     /// The error object.
     Error(RawJson),
     /// The client took the request back.
@@ -33,6 +35,21 @@ pub(crate) struct RequestContext {
     pub(crate) stream: Outlet,
     /// Of the HTTP request, if it came in one.
     pub(crate) headers: Option<Arc<HeaderMap>>,
+    /// A large result may be answered while it arrives.
+    pub(crate) takes_pieces: bool,
+}
+
+// === impl Answer ===
+
+impl Answer {
+    /// The same with all of its result.
+    pub(crate) async fn whole(self) -> Self {
+        let Self::Pieces(pieces) = self else { return self };
+        match pieces.whole().await {
+            Ok(result) => Self::Result(result),
+            Err(error) => Self::Error(error_body::of_call(&error, None)),
+        }
+    }
 }
 
 // === impl Gateway ===
@@ -43,7 +60,7 @@ impl Gateway {
         self: &Arc<Self>,
         client: &Arc<Client>,
         id: &RawJson,
-        method: &str,
+        method: String,
         params: Option<RawJson>,
         context: &RequestContext,
     ) -> Answer {
@@ -101,7 +118,7 @@ impl Gateway {
     async fn dispatch(
         self: &Arc<Self>,
         client: &Arc<Client>,
-        method: &str,
+        method: String,
         params: Option<RawJson>,
         context: &RequestContext,
         guard: &CallGuard,
@@ -112,14 +129,51 @@ impl Gateway {
         let Ok(progress_token) = fields.progress_token() else {
             return invalid("params._meta must be an object with at most one progressToken");
         };
-        let mut forwarded = Forward {
-            method: method.to_owned(),
+        let forwarded = Forward {
+            method,
             params: params.clone(),
             tool: None,
             progress_token,
             cancel: guard.cancel.clone(),
             number: guard.number,
         };
+        if forwarded.method == "tools/call" {
+            return self.call_tool(client, &fields, forwarded, context).await;
+        }
+        // In a box, so that tool calls, which are most, need not move room for the rest about.
+        Box::pin(self.dispatch_others(client, &fields, forwarded, context)).await
+    }
+
+    async fn call_tool(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        fields: &Addressed<'_>,
+        mut forwarded: Forward,
+        context: &RequestContext,
+    ) -> Answer {
+        let Some(name) = fields.name.and_then(params::text) else {
+            return invalid("tools/call needs a name");
+        };
+        let Some(owner) = self.tool_owner(client, &name).await else {
+            return match self.why_off(client, &name) {
+                Some((server, why)) => Answer::Error(error_body::unavailable(&server, &why)),
+                None => invalid(&format!("Unknown tool: {name}")),
+            };
+        };
+        forwarded.rename(fields.name, &owner.own);
+        forwarded.tool = Some(owner.own);
+        forward(self, client, &owner.server, forwarded, context).await
+    }
+
+    async fn dispatch_others(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        fields: &Addressed<'_>,
+        mut forwarded: Forward,
+        context: &RequestContext,
+    ) -> Answer {
+        let method = forwarded.method.clone();
+        let method = method.as_str();
         match method {
             "ping" => Answer::Result(RawJson::empty_object()),
             "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
@@ -129,22 +183,6 @@ impl Gateway {
                 self.first_lists(client).await;
                 let view = self.view(client);
                 Answer::Result(list(&view, method))
-            }
-            "tools/call" => {
-                let Some(name) = fields.name.and_then(params::text) else {
-                    return invalid("tools/call needs a name");
-                };
-                let Some(owner) = self.tool_owner(client, &name).await else {
-                    return match self.why_off(client, &name) {
-                        Some((server, why)) => {
-                            Answer::Error(error_body::unavailable(&server, &why))
-                        }
-                        None => invalid(&format!("Unknown tool: {name}")),
-                    };
-                };
-                forwarded.rename(fields.name, &owner.own);
-                forwarded.tool = Some(owner.own);
-                forward(self, client, &owner.server, forwarded, context).await
             }
             "prompts/get" => {
                 let Some(name) = fields.name.and_then(params::text) else {
@@ -206,12 +244,11 @@ impl Gateway {
         let listed = || self.view(client).merged.tool(name).cloned();
         let unlisted = || self.unlisted_tool(client, name);
         // A name that tells whose it is need not wait for the lists of others.
-        let plain_name = !names::may_be_cut(name);
-        let found = listed().or_else(|| plain_name.then(unlisted).flatten());
+        let found = listed().or_else(|| (!names::may_be_cut(name)).then(unlisted).flatten());
         if found.is_some() {
             return found;
         }
-        self.first_lists(client).await;
+        Box::pin(self.first_lists(client)).await;
         listed().or_else(unlisted)
     }
 

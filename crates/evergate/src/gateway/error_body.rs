@@ -202,6 +202,22 @@ pub(crate) fn too_large(server: &str, bytes: Option<usize>, limit: usize) -> Raw
     }))
 }
 
+/// For the end of a result of which the rest will not come.
+pub(crate) fn broke_off(error: &CallError) -> String {
+    let what = match error.source {
+        CallFailure::TooLarge { limit } => {
+            format!(
+                "{}: the result is larger than gateway.max_result_bytes ({limit})",
+                error.server
+            )
+        }
+        _ => error.chain(),
+    };
+    format!(
+        "[The result breaks off here. {what}. The tool was called; whether it finished its work is unknown: find out before calling again.]"
+    )
+}
+
 /// What the client, or the person behind it, can do.
 fn hint(error: &CallError, status: Option<&Status>) -> String {
     let revival = status.and_then(|status| status.reason.revival());

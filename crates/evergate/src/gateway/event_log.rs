@@ -5,10 +5,11 @@
 //! last message it saw.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
-use tokio::sync::Notify;
 
 /// How many messages are kept, and how many bytes; the newest is kept whatever its size.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +28,6 @@ const UNREAD: Limit = Limit { messages: 8192, bytes: 16 * 1024 * 1024 };
 #[derive(Debug)]
 pub(crate) struct EventLog {
     state: Mutex<State>,
-    changed: Notify,
     unread: Limit,
 }
 
@@ -42,6 +42,8 @@ struct State {
     delivered: u64,
     /// Counts readers: a new one takes over from the one before, whose connection may be dead without knowing.
     reader: u64,
+    /// Whoever waits for the next change: the newest reader, or who waits for there to be something to read.
+    waiting: Option<Waker>,
 }
 
 /// Reads a log from some point on.
@@ -66,38 +68,37 @@ impl EventLog {
     }
 
     fn new(unread: Limit) -> Self {
-        Self { state: Mutex::default(), changed: Notify::new(), unread }
+        Self { state: Mutex::default(), unread }
     }
 
     /// `false` if nothing more is to come.
     pub(crate) fn push(&self, message: Bytes) -> bool {
-        {
-            let mut state = self.state();
-            if state.closed {
-                return false;
-            }
-            state.bytes += message.len();
-            state.messages.push_back(message);
-            loop {
-                let was_read = state.first < state.delivered;
-                let limit = if was_read { READ } else { self.unread };
-                let over = state.messages.len() > limit.messages || state.bytes > limit.bytes;
-                if !over || state.messages.len() == 1 {
-                    break;
-                }
-                let dropped = state.messages.pop_front();
-                state.bytes -= dropped.map_or(0, |dropped| dropped.len());
-                state.first += 1;
-            }
+        let mut state = self.state();
+        if state.closed {
+            return false;
         }
-        self.changed.notify_waiters();
+        state.bytes += message.len();
+        state.messages.push_back(message);
+        loop {
+            let was_read = state.first < state.delivered;
+            let limit = if was_read { READ } else { self.unread };
+            let over = state.messages.len() > limit.messages || state.bytes > limit.bytes;
+            if !over || state.messages.len() == 1 {
+                break;
+            }
+            let dropped = state.messages.pop_front();
+            state.bytes -= dropped.map_or(0, |dropped| dropped.len());
+            state.first += 1;
+        }
+        changed(state);
         true
     }
 
     /// Nothing more will come.
     pub(crate) fn close(&self) {
-        self.state().closed = true;
-        self.changed.notify_waiters();
+        let mut state = self.state();
+        state.closed = true;
+        changed(state);
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -113,30 +114,22 @@ impl EventLog {
         self.state().bytes
     }
 
-    /// Resolves when there is a first message, or the end.
-    pub(crate) async fn begun(&self) {
-        loop {
-            let changed = self.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            {
-                let state = self.state();
-                if state.closed || state.first > 0 || !state.messages.is_empty() {
-                    return;
-                }
-            }
-            changed.await;
+    /// Ready when there is a first message, or the end.
+    pub(crate) fn poll_begun(&self, context: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.state();
+        if state.closed || state.first > 0 || !state.messages.is_empty() {
+            return Poll::Ready(());
         }
+        state.wait(context);
+        Poll::Pending
     }
 
     /// Reads from message number `next` on; whoever read before reads no more.
     pub(crate) fn read(self: &Arc<Self>, next: u64) -> Tail {
-        let reader = {
-            let mut state = self.state();
-            state.reader += 1;
-            state.reader
-        };
-        self.changed.notify_waiters();
+        let mut state = self.state();
+        state.reader += 1;
+        let reader = state.reader;
+        changed(state);
         Tail { log: self.clone(), next, reader }
     }
 
@@ -151,6 +144,26 @@ impl EventLog {
     }
 }
 
+/// Whoever waits is to look again.
+fn changed(mut state: MutexGuard<'_, State>) {
+    let waiting = state.waiting.take();
+    drop(state);
+    if let Some(waiting) = waiting {
+        waiting.wake();
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn wait(&mut self, context: &Context<'_>) {
+        match &mut self.waiting {
+            Some(waiting) => waiting.clone_from(context.waker()),
+            none => *none = Some(context.waker().clone()),
+        }
+    }
+}
+
 // === impl Tail ===
 
 impl Tail {
@@ -161,30 +174,28 @@ impl Tail {
 
     /// The next message and its number; `None` at the end, or when another reader has taken over. Cancel safe.
     pub(crate) async fn next(&mut self) -> Option<(u64, Bytes)> {
-        loop {
-            let changed = self.log.changed.notified();
-            tokio::pin!(changed);
-            changed.as_mut().enable();
-            {
-                let mut state = self.log.state();
-                if state.reader != self.reader {
-                    return None;
-                }
-                // What is no longer kept is lost to this reader.
-                let number = self.next.max(state.first);
-                let index = usize::try_from(number - state.first).unwrap_or(usize::MAX);
-                if let Some(message) = state.messages.get(index) {
-                    let found = (number, message.clone());
-                    self.next = number + 1;
-                    state.delivered = state.delivered.max(self.next);
-                    return Some(found);
-                }
-                if state.closed {
-                    return None;
-                }
-            }
-            changed.await;
+        poll_fn(|context| self.poll_next(context)).await
+    }
+
+    fn poll_next(&mut self, context: &Context<'_>) -> Poll<Option<(u64, Bytes)>> {
+        let mut state = self.log.state();
+        if state.reader != self.reader {
+            return Poll::Ready(None);
         }
+        // What is no longer kept is lost to this reader.
+        let number = self.next.max(state.first);
+        let index = usize::try_from(number - state.first).unwrap_or(usize::MAX);
+        if let Some(message) = state.messages.get(index) {
+            let found = (number, message.clone());
+            self.next = number + 1;
+            state.delivered = state.delivered.max(self.next);
+            return Poll::Ready(Some(found));
+        }
+        if state.closed {
+            return Poll::Ready(None);
+        }
+        state.wait(context);
+        Poll::Pending
     }
 }
 

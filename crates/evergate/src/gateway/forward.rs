@@ -1,9 +1,8 @@
 //! One call to the server that owns it, and what comes back.
 
-use std::future::IntoFuture as _;
 use std::sync::Arc;
 
-use evergate_runtime::{Attribution, Handlers, RawJson, ServerRequest};
+use evergate_runtime::{Attribution, Handlers, RawJson, Reply, ServerRequest};
 use http::HeaderMap;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
@@ -100,15 +99,22 @@ pub(super) async fn forward(
             None => std::future::pending().await,
         }
     };
+    // What may be kept in a file must be there as a whole, and only a tool's result can say in the end that it failed.
+    let takes_pieces =
+        context.takes_pieces && tool.is_some() && config.gateway.payload_dir.is_none();
+    let made =
+        async { if takes_pieces { call.in_pieces().await } else { call.await.map(Reply::Whole) } };
     let result = tokio::select! {
-        result = call.into_future() => result,
+        result = made => result,
         never = waiting => match never {},
     };
     match result {
-        Ok(result) if tool.is_some() => {
+        // The runtime knows the limit.
+        Ok(Reply::Pieces(pieces)) => Answer::Pieces(Box::new(pieces)),
+        Ok(Reply::Whole(result)) if tool.is_some() => {
             payload::within_limits(&config.gateway, client, server, result).await
         }
-        Ok(result) => payload::refuse_too_large(&config.gateway, server, result),
+        Ok(Reply::Whole(result)) => payload::refuse_too_large(&config.gateway, server, result),
         Err(error) => Answer::Error(error_body::of_call(&error, Some(&handle.status()))),
     }
 }

@@ -96,6 +96,8 @@ impl PrivateServers {
                 close(gateway, outdated, FINISHING);
             }
         }
+        // What it does by itself must not stand before anybody's calls.
+        let _background = gateway.background.enter();
         let mut builder = Hub::builder()
             .limiter(gateway.limiter.clone())
             .handlers(handlers(client))

@@ -10,7 +10,6 @@ mod splice;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -20,6 +19,7 @@ use indexmap::IndexMap;
 use self::lists::{AddressedList, Entry, NamedList, digest};
 use super::names::Naming;
 use super::uri_template;
+use crate::hash::HashMap;
 
 /// What one server offers to one client.
 pub(crate) struct Offer<'a> {

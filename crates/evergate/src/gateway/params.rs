@@ -1,5 +1,7 @@
 //! The few fields of a request's params that a gateway must know, and how they are replaced without touching the rest.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use evergate_runtime::{RawJson, wire};
 use serde::Deserialize;
@@ -63,8 +65,12 @@ pub(super) fn read(params: Option<&RawJson>) -> Option<Addressed<'_>> {
 }
 
 /// The text of a JSON string.
-pub(super) fn text(value: &RawValue) -> Option<String> {
-    serde_json::from_str(value.get()).ok()
+pub(super) fn text(value: &RawValue) -> Option<Cow<'_, str>> {
+    let inner = value.get().strip_prefix('"')?.strip_suffix('"')?;
+    if inner.contains('\\') {
+        return serde_json::from_str(value.get()).ok().map(Cow::Owned);
+    }
+    Some(Cow::Borrowed(inner))
 }
 
 /// Puts another text in the place of one that was borrowed from `params`.

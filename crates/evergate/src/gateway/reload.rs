@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use evergate_runtime::{Catalog, InvalidSettings};
 use tokio::time::Instant;
 
-use super::{Gateway, own_servers, server_settings, shared};
+use super::{Gateway, own_servers, passes_headers, server_settings, shared};
 use crate::config::{Config, Isolation};
 
 /// What a reload did.
@@ -62,6 +62,7 @@ impl Gateway {
         }
         // What the new configuration needs comes first and what it no longer needs goes last, so that no list blinks.
         self.start_private(&config, &before, &listed);
+        self.passes_headers.store(passes_headers(&config), Ordering::Relaxed);
         *self.config.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(config);
         self.revision.fetch_add(1, Ordering::AcqRel);
         let config = self.config();

@@ -1,6 +1,5 @@
 //! What one client sees of all the servers: computed when something changed, shared by all who see the same.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use evergate_runtime::{Catalog, RawJson, ServerCatalog};
@@ -10,6 +9,7 @@ use super::client::{Client, Scope};
 use super::merged::{Digests, Merged, Offer, Owner};
 use super::names::{self, Naming};
 use crate::config::{self, Isolation};
+use crate::hash::HashMap;
 
 /// The answers to the four list methods, and who owns what is in them.
 #[derive(Debug)]
@@ -43,7 +43,7 @@ impl Gateway {
     pub(crate) fn view(&self, client: &Client) -> Arc<View> {
         let catalog = self.hub.catalog();
         let private = client.private.version();
-        let rights = client.caller().rights();
+        let rights = client.rights();
         let stamp = Stamp { revision: self.revision(), catalog: catalog.version, private, rights };
         if private != 0 {
             return client.private.view(stamp, || self.build(client, &catalog));

@@ -19,6 +19,7 @@ mod boundaries;
 mod catalog;
 mod holding;
 mod isolation;
+mod large_results;
 mod limits;
 mod names;
 mod pass_through;

@@ -4,18 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Response, StatusCode};
-use hyper::body::Incoming;
+use http::StatusCode;
 use tokio::time::{sleep, timeout};
 
-use super::body::{self, EventStream};
+use super::begun_result::{BegunResult, result_start};
+use super::body::{self, Collected, EventStream};
+use super::client::{Response, ResponseBody};
 use super::headers::{self, BodyKind};
 use super::streamable::HttpLink;
 use crate::connection::{CallWatch, Inbox};
 use crate::lifecycle::Loss;
 use crate::protocol::{Message, RawJson, RpcError, parse};
 use crate::retry::{Evidence, Outcome, SessionSign};
-use crate::transport::{Answer, Link, SendFailure, Sign, TransportError};
+use crate::transport::{Answer, Link, Received, SendFailure, Sign, TakesPieces, TransportError};
 
 /// Attempts in a row to resume a broken stream.
 const RESUME_ATTEMPTS: u32 = 3;
@@ -32,36 +33,57 @@ const TAIL_TIMEOUT: Duration = Duration::from_secs(1);
 impl HttpLink {
     pub(super) async fn read(
         self: &Arc<Self>,
-        response: Response<Incoming>,
+        response: Response,
         inbox: &Arc<Inbox>,
         watch: &Arc<CallWatch>,
-    ) -> Result<Answer, SendFailure> {
-        let status = response.status();
+        takes_pieces: TakesPieces<'_>,
+    ) -> Result<Received, SendFailure> {
+        let status = response.status;
         if !status.is_success() {
             let body = self.refusal_text(response).await;
-            return self.refusal(status, &body, watch);
+            return self.refusal(status, &body, watch).map(Received::Answer);
         }
-        match headers::body_kind(response.headers()) {
-            BodyKind::Json => {
-                let body = body::collect(response.into_body(), self.max_message_bytes);
-                let body = body.await.map_err(unanswered)?;
-                let answer = self.take_messages(&body, inbox, watch)?;
-                let answer = answer.ok_or_else(|| unanswered(TransportError::WrongId))?;
-                self.check_session(answer, watch)
-            }
+        match headers::body_kind(response.content_type.as_ref()) {
+            BodyKind::Json => self.read_json(response.body, inbox, watch, takes_pieces).await,
             BodyKind::Events => {
                 let answer =
                     self.read_events(self.event_stream(response, None), inbox, watch).await?;
-                self.check_session(answer, watch)
+                self.check_session(answer, watch).map(Received::Answer)
             }
             BodyKind::Other if status == StatusCode::OK => {
-                let kind = headers::content_type(response.headers());
+                let kind = headers::content_type(response.content_type.as_ref());
                 Err(unanswered(TransportError::ContentType(kind)))
             }
             BodyKind::Other => {
                 Err(unanswered(TransportError::NoAnswer { status: status.as_u16() }))
             }
         }
+    }
+
+    /// The whole answer, or the beginning of a large one if the caller has use for it.
+    async fn read_json(
+        self: &Arc<Self>,
+        body: ResponseBody,
+        inbox: &Arc<Inbox>,
+        watch: &Arc<CallWatch>,
+        takes_pieces: TakesPieces<'_>,
+    ) -> Result<Received, SendFailure> {
+        let limit = self.max_message_bytes;
+        let mut start = None;
+        let collecting = body::collect_while(body, limit, |so_far, size| {
+            start = result_start(so_far, size, watch).filter(|_| takes_pieces());
+            start.is_none()
+        });
+        let body = match (collecting.await.map_err(unanswered)?, start) {
+            (Collected::Part(so_far, rest), Some(start)) => {
+                let begun = BegunResult::new(&so_far, start, rest, limit, watch.clone());
+                return Ok(Received::Begun(Box::new(begun)));
+            }
+            (Collected::Whole(body) | Collected::Part(body, _), _) => body,
+        };
+        let answer = self.take_messages(&body, inbox, watch)?;
+        let answer = answer.ok_or_else(|| unanswered(TransportError::WrongId))?;
+        self.check_session(answer, watch).map(Received::Answer)
     }
 
     /// Some servers say with 200 that they do not know us.
@@ -197,9 +219,9 @@ impl HttpLink {
                 Err(error @ TransportError::UnusableCursor) => return Err(unanswered(error)),
                 Err(_) => continue,
             };
-            let status = response.status();
+            let status = response.status;
             if status == StatusCode::OK
-                && headers::body_kind(response.headers()) == BodyKind::Events
+                && headers::body_kind(response.content_type.as_ref()) == BodyKind::Events
             {
                 return Ok(self.event_stream(response, Some(cursor.to_owned())));
             }

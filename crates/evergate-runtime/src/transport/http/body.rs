@@ -3,13 +3,10 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http_body::Body as _;
-use http_body_util::BodyExt as _;
-use hyper::body::Incoming;
 use tokio::time::{Instant, timeout_at};
 
+use super::client::ResponseBody;
 use super::event_decoder::{EventDecoder, ServerEvent};
-use crate::error::SharedError;
 use crate::transport::TransportError;
 
 /// How long the body of a refusal is waited for.
@@ -18,44 +15,52 @@ const REFUSAL_TIMEOUT: Duration = Duration::from_secs(2);
 const DETAIL_BYTES: usize = 4096;
 const DETAIL_CHARS: usize = 200;
 
-/// The whole body. One allocation at most: a body that arrives in one piece is passed on as it is.
-pub(crate) async fn collect(mut body: Incoming, limit: usize) -> Result<Bytes, TransportError> {
-    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+/// The whole body, unless `go_on` finds, at what there is of it and how large it will be at least, that that is enough.
+/// One allocation at most: a body that arrives in one piece is passed on as it is.
+pub(crate) async fn collect_while(
+    mut body: ResponseBody,
+    limit: usize,
+    mut go_on: impl FnMut(&[u8], usize) -> bool,
+) -> Result<Collected, TransportError> {
+    let announced = body.announced().unwrap_or_default();
+    let announced = usize::try_from(announced).unwrap_or(usize::MAX);
     if announced > limit {
         return Err(TransportError::TooLarge { limit });
     }
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| TransportError::Broken(SharedError::new(error)))?;
-        let Ok(data) = frame.into_data() else { continue };
+    while let Some(data) = body.next().await {
+        let data = data?;
         if first.len() + rest.len() + data.len() > limit {
             return Err(TransportError::TooLarge { limit });
         }
         if first.is_empty() && rest.is_empty() {
             first = data;
-            continue;
+        } else {
+            if rest.is_empty() {
+                rest.reserve(announced.max(first.len() + data.len()));
+                rest.extend_from_slice(&first);
+                first = Bytes::new();
+            }
+            rest.extend_from_slice(&data);
         }
-        if rest.is_empty() {
-            rest.reserve(announced.max(first.len() + data.len()));
-            rest.extend_from_slice(&first);
-            first = Bytes::new();
+        let so_far = if rest.is_empty() { &first[..] } else { &rest[..] };
+        if !go_on(so_far, announced.max(so_far.len())) {
+            let so_far = if rest.is_empty() { first } else { rest.freeze() };
+            return Ok(Collected::Part(so_far, body));
         }
-        rest.extend_from_slice(&data);
     }
-    Ok(if rest.is_empty() { first } else { rest.freeze() })
+    Ok(Collected::Whole(if rest.is_empty() { first } else { rest.freeze() }))
 }
 
 /// What came of a refusal's body. A body that breaks off, stalls or is too long is still a refusal: its status has said
 /// what matters most.
-pub(crate) async fn collect_refusal(mut body: Incoming, limit: usize) -> Bytes {
+pub(crate) async fn collect_refusal(mut body: ResponseBody, limit: usize) -> Bytes {
     let mut text = BytesMut::new();
     let until = Instant::now() + REFUSAL_TIMEOUT;
-    while let Ok(Some(Ok(frame))) = timeout_at(until, body.frame()).await {
-        if let Ok(data) = frame.into_data() {
-            let room = limit - text.len();
-            text.extend_from_slice(&data[..data.len().min(room)]);
-        }
+    while let Ok(Some(Ok(data))) = timeout_at(until, body.next()).await {
+        let room = limit - text.len();
+        text.extend_from_slice(&data[..data.len().min(room)]);
         if text.len() == limit {
             break;
         }
@@ -81,10 +86,17 @@ fn with_token(value: &str) -> impl Iterator<Item = &str> {
     [value].into_iter().chain(value.split_once(' ').map(|(_, token)| token))
 }
 
+/// What was read of a body.
+#[derive(Debug)]
+pub(crate) enum Collected {
+    Whole(Bytes),
+    Part(Bytes, ResponseBody),
+}
+
 /// A response body read as events.
 #[derive(Debug)]
 pub(crate) struct EventStream {
-    body: Incoming,
+    body: ResponseBody,
     decoder: EventDecoder,
     limit: usize,
     ended: bool,
@@ -94,7 +106,7 @@ pub(crate) struct EventStream {
 
 impl EventStream {
     /// `cursor` is the event after which a resumed stream goes on.
-    pub(crate) fn new(body: Incoming, limit: usize, cursor: Option<String>) -> Self {
+    pub(crate) fn new(body: ResponseBody, limit: usize, cursor: Option<String>) -> Self {
         Self { body, decoder: EventDecoder::resuming(limit, cursor), limit, ended: false }
     }
 
@@ -110,13 +122,9 @@ impl EventStream {
             if self.ended {
                 return Ok(None);
             }
-            match self.body.frame().await {
-                Some(Ok(frame)) => {
-                    if let Ok(data) = frame.into_data() {
-                        self.decoder.push(&data);
-                    }
-                }
-                Some(Err(error)) => return Err(TransportError::Broken(SharedError::new(error))),
+            match self.body.next().await {
+                Some(Ok(data)) => self.decoder.push(&data),
+                Some(Err(error)) => return Err(error.into()),
                 None => {
                     self.ended = true;
                     if let Some(event) = self.decoder.finish() {
@@ -137,19 +145,12 @@ impl EventStream {
 
     /// Reads on to the end so that the TCP connection can be used again. `true` if the end was already there.
     pub(crate) fn is_at_end(&mut self) -> bool {
-        use futures_util::FutureExt as _;
-        while !self.ended {
-            match self.body.frame().now_or_never() {
-                Some(Some(Ok(_))) => {}
-                Some(Some(Err(_)) | None) => self.ended = true,
-                None => return false,
-            }
-        }
-        true
+        self.ended |= self.body.is_at_end();
+        self.ended
     }
 
     /// Reads whatever is left.
     pub(crate) async fn drain(mut self) {
-        while let Some(Ok(_)) = self.body.frame().await {}
+        while let Some(Ok(_)) = self.body.next().await {}
     }
 }

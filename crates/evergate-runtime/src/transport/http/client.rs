@@ -1,286 +1,326 @@
-//! The pooled HTTP client. Its own retries are off: only `retry/` decides to try again.
+//! HTTP/1.1 towards servers, without a task in between: whoever sends a request reads its response off the connection
+//! itself, and puts the connection back when the response is read.
+//!
+//! Written by hand because of what stands between a caller and its bytes otherwise. In hyper a connection is a task of
+//! its own, reached over a channel and answering over another; with its pool that was a third of what a small call cost
+//! (`docs/performance.md`). What is left is little: a head is parsed by `httparse`, the rest is `framing`.
+//!
+//! Nothing is retried here: only `retry/` decides to try again.
 
-use std::future::Future;
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
-use std::sync::{Arc, OnceLock};
-use std::task::{Context, Poll};
-use std::time::Duration;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 
-use bytes::Bytes;
-use http::{Request, Response, Uri};
-use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
-use hyper::rt::{Read, ReadBufCursor, Write};
-use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use bytes::{Buf as _, Bytes, BytesMut};
+use http::{HeaderValue, StatusCode, Uri};
 use rustls::ClientConfig;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tower_service::Service;
+use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
+use tokio_util::io::poll_read_buf;
 
+use super::connect::{BoxError, Connector, DialedStream, Dialer};
+use super::framing::{BadFraming, Framing, Step};
+use super::pool::Pool;
+use super::request_head::RequestHead;
+use super::response_head::{self, BadHead, ResponseHead};
 use crate::connection::CallWatch;
+use crate::error::SharedError;
+use crate::transport::TransportError;
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
-type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-
-/// A byte stream a [`Dialer`] may return.
-pub trait DialedStream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> DialedStream for T {}
-
-/// Opens byte streams in place of TCP: for simulated networks, Unix sockets, tunnels. Takes `http` URLs only. Has to
-/// notice by itself when a peer vanishes without a word; for TCP the runtime uses keep-alive for that.
-#[derive(Clone)]
-pub struct Dialer(Arc<DialFn>);
-
-type DialFn = dyn Fn(Uri) -> BoxFuture<io::Result<Box<dyn DialedStream>>> + Send + Sync;
-
-/// A client with a pool of its own. Cheap to clone; clones share the pool.
+/// A client with a pool of its own, for the one server its requests go to. Cheap to clone; clones share the pool.
 #[derive(Clone, Debug)]
 pub(crate) struct HttpClient {
     connector: Connector,
-    client: Client<Connector, OnceBody>,
+    pool: Arc<Pool>,
 }
 
-/// A request body that notes when it is first asked for: until then nothing of the request has been sent.
+/// A connection between two requests, or in the middle of one.
+pub(super) struct HttpConnection {
+    stream: Box<dyn DialedStream>,
+    /// What was read and not yet used.
+    buffer: BytesMut,
+}
+
+/// The response to a request, its body still to be read.
 #[derive(Debug)]
-pub(crate) struct OnceBody {
-    bytes: Option<Bytes>,
-    sent: Option<Arc<CallWatch>>,
+pub(crate) struct Response {
+    pub(crate) status: StatusCode,
+    pub(crate) content_type: Option<Bytes>,
+    pub(crate) session_id: Option<HeaderValue>,
+    pub(crate) body: ResponseBody,
 }
 
-/// The caller was gone before anything was sent.
+/// Read to its end it gives its connection back; dropped before, it closes it.
+pub(crate) struct ResponseBody {
+    connection: Option<HttpConnection>,
+    framing: Framing,
+    keep_alive: bool,
+    pool: Arc<Pool>,
+}
+
+/// Why no response came.
 #[derive(Debug, thiserror::Error)]
-#[error("given up before it was sent")]
-pub(crate) struct GivenUp;
-
-#[derive(Clone)]
-struct Connector {
-    dialer: Option<Dialer>,
-    tcp: HttpConnector,
-    /// Made at the first `https` URL: loading the system's certificates takes time and may fail, and neither should
-    /// concern those who only speak `http`.
-    tls: Arc<OnceLock<Result<HttpsConnector<HttpConnector>, String>>>,
-    tls_config: Option<Arc<ClientConfig>>,
+pub(crate) enum HttpError {
+    #[error("could not connect")]
+    Connect(#[source] BoxError),
+    #[error("given up before it was sent")]
+    GivenUp,
+    #[error("the request could not be sent")]
+    Write(#[source] io::Error),
+    #[error("the response could not be read")]
+    Read(#[source] io::Error),
+    #[error("the connection closed before the response was complete")]
+    Closed,
+    #[error(transparent)]
+    Head(#[from] BadHead),
+    #[error(transparent)]
+    Framing(#[from] BadFraming),
 }
 
-struct Stream(Box<dyn Io>);
-
-trait Io: Read + Write + Send + Unpin {}
-impl<T: Read + Write + Send + Unpin> Io for T {}
-
-/// A host that does not answer a SYN is given up long before the call is, so that the failure counts as not sent.
-const TCP_CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// Finds a peer that vanished without a word within about two minutes, even on a stream that is silent by nature.
-const TCP_KEEPALIVE: Duration = Duration::from_secs(60);
-const TCP_KEEPALIVE_INTERVAL: Duration = Duration::from_secs(15);
-const TCP_KEEPALIVE_RETRIES: u32 = 4;
-const POOL_IDLE_TIMEOUT: Duration = Duration::from_secs(90);
-const POOL_IDLE_PER_HOST: usize = 64;
+/// The longest head of a response.
+const MAX_HEAD: usize = 64 * 1024;
+/// Room made for what comes next: most answers fit, and large ones are read in pieces that keep caches warm.
+const SMALL_READ: usize = 8 * 1024;
+const LARGE_READ: usize = 128 * 1024;
 
 // === impl HttpClient ===
 
 impl HttpClient {
     pub(crate) fn new(dialer: Option<Dialer>, tls_config: Option<Arc<ClientConfig>>) -> Self {
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_keepalive(Some(TCP_KEEPALIVE));
-        tcp.set_keepalive_interval(Some(TCP_KEEPALIVE_INTERVAL));
-        tcp.set_keepalive_retries(Some(TCP_KEEPALIVE_RETRIES));
-        tcp.set_connect_timeout(Some(TCP_CONNECT_TIMEOUT));
-        Self::with(Connector { dialer, tcp, tls: Arc::default(), tls_config })
+        Self { connector: Connector::new(dialer, tls_config), pool: Arc::default() }
     }
 
     /// The same with an empty pool. A new generation starts on new TCP connections: where the old one died of
     /// silence its idle connections may well be dead too, and each would cost an attempt to find out.
     pub(crate) fn with_new_pool(&self) -> Self {
-        Self::with(self.connector.clone())
+        Self { connector: self.connector.clone(), pool: Arc::default() }
     }
 
-    fn with(connector: Connector) -> Self {
-        let client = Client::builder(TokioExecutor::new())
-            .retry_canceled_requests(false)
-            .pool_timer(TokioTimer::new())
-            .timer(TokioTimer::new())
-            .pool_idle_timeout(POOL_IDLE_TIMEOUT)
-            .pool_max_idle_per_host(POOL_IDLE_PER_HOST)
-            .build(connector.clone());
-        Self { connector, client }
-    }
-
-    pub(crate) async fn send(
+    /// Sends a request and waits for the head of its response. `watch` learns when the first byte may have left, and
+    /// keeps it from leaving if its caller is gone by then.
+    pub(super) async fn send(
         &self,
-        request: Request<OnceBody>,
-    ) -> Result<Response<Incoming>, hyper_util::client::legacy::Error> {
-        self.client.request(request).await
-    }
-}
-
-// === impl OnceBody ===
-
-impl OnceBody {
-    pub(crate) fn new(bytes: Bytes, watch: Option<Arc<CallWatch>>) -> Self {
-        Self { bytes: Some(bytes), sent: watch }
-    }
-
-    pub(crate) fn empty() -> Self {
-        Self { bytes: None, sent: None }
-    }
-}
-
-impl Body for OnceBody {
-    type Data = Bytes;
-    type Error = GivenUp;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, GivenUp>>> {
-        if self.sent.as_ref().is_some_and(|watch| !watch.mark_sent()) {
-            return Poll::Ready(Some(Err(GivenUp)));
+        uri: &Uri,
+        head: &RequestHead,
+        body: Bytes,
+        watch: Option<&CallWatch>,
+    ) -> Result<Response, HttpError> {
+        let mut connection = if let Some(connection) = self.pool.take() {
+            connection
+        } else {
+            let stream = self.connector.connect(uri.clone()).await.map_err(HttpError::Connect)?;
+            HttpConnection { stream, buffer: BytesMut::new() }
+        };
+        let written = connection.write(head, body, watch).await?;
+        let mut response = connection.read_head().await?;
+        // The server did not wait for all of the request, and will not read the rest.
+        response.keep_alive &= written;
+        let ResponseHead { status, content_type, session_id, keep_alive, framing } = response;
+        let mut body = ResponseBody {
+            connection: Some(connection),
+            framing,
+            keep_alive,
+            pool: self.pool.clone(),
+        };
+        if framing.announced() == Some(0) {
+            body.finish();
         }
-        Poll::Ready(self.bytes.take().map(|bytes| Ok(Frame::data(bytes))))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.bytes.is_none()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::with_exact(self.bytes.as_ref().map_or(0, |bytes| bytes.len() as u64))
+        Ok(Response { status, content_type, session_id, body })
     }
 }
 
-// === impl Dialer ===
+// === impl HttpConnection ===
 
-impl Dialer {
-    /// Wraps a function that opens a stream to the host and port of a URL.
-    pub fn new<F, R, S>(dial: F) -> Self
-    where
-        F: Fn(Uri) -> R + Send + Sync + 'static,
-        R: Future<Output = io::Result<S>> + Send + 'static,
-        S: DialedStream + 'static,
-    {
-        Self(Arc::new(move |uri| {
-            let dialing = dial(uri);
-            Box::pin(async move {
-                let stream: Box<dyn DialedStream> = Box::new(dialing.await?);
-                Ok(stream)
-            })
-        }))
-    }
-}
-
-impl std::fmt::Debug for Dialer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Dialer")
-    }
-}
-
-// === impl Connector ===
-
-impl std::fmt::Debug for Connector {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Connector")
-    }
-}
-
-impl Connector {
-    fn tls(&self) -> Result<HttpsConnector<HttpConnector>, BoxError> {
-        let made = self.tls.get_or_init(|| {
-            let config = match &self.tls_config {
-                Some(config) => ClientConfig::clone(config),
-                None => platform_tls().map_err(|error| error.to_string())?,
-            };
-            Ok(hyper_rustls::HttpsConnectorBuilder::new()
-                .with_tls_config(config)
-                .https_only()
-                .enable_http1()
-                .wrap_connector(self.tcp.clone()))
-        });
-        made.clone().map_err(BoxError::from)
-    }
-}
-
-fn platform_tls() -> Result<ClientConfig, rustls::Error> {
-    use rustls_platform_verifier::BuilderVerifierExt as _;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    Ok(ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_platform_verifier()?
-        .with_no_client_auth())
-}
-
-impl Service<Uri> for Connector {
-    type Response = Stream;
-    type Error = BoxError;
-    type Future = BoxFuture<Result<Stream, BoxError>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        Poll::Ready(Ok(()))
+impl HttpConnection {
+    /// Whether it can take another request: still open, and nothing has come that nobody asked for.
+    pub(super) fn is_idle(&mut self) -> bool {
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        let mut unasked = [0];
+        let mut unasked = ReadBuf::new(&mut unasked);
+        let read = Pin::new(&mut self.stream).poll_read(&mut context, &mut unasked);
+        self.buffer.is_empty() && read.is_pending()
     }
 
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        if let Some(dialer) = &self.dialer {
-            let dialing = (dialer.0)(uri);
-            return Box::pin(async move { Ok(Stream(Box::new(TokioIo::new(dialing.await?)))) });
+    /// Sends head and body together. `false` if the response began before all of it was sent.
+    async fn write(
+        &mut self,
+        head: &RequestHead,
+        body: Bytes,
+        watch: Option<&CallWatch>,
+    ) -> Result<bool, HttpError> {
+        let mut text = Vec::with_capacity(1024);
+        head.with_length(body.len(), &mut text);
+        let mut rest = Bytes::from(text).chain(body);
+        let mut begun = false;
+        std::future::poll_fn(|context| {
+            loop {
+                if !begun && watch.is_some_and(|watch| !watch.mark_sent()) {
+                    return Poll::Ready(Err(HttpError::GivenUp));
+                }
+                let mut slices = [IoSlice::new(&[]); 2];
+                let count = rest.chunks_vectored(&mut slices);
+                let stream = Pin::new(&mut self.stream);
+                match stream.poll_write_vectored(context, &slices[..count]) {
+                    Poll::Ready(Ok(0)) => {
+                        return Poll::Ready(Err(HttpError::Write(io::ErrorKind::WriteZero.into())));
+                    }
+                    Poll::Ready(Ok(written)) => {
+                        begun = true;
+                        rest.advance(written);
+                    }
+                    Poll::Ready(Err(error)) => {
+                        if !begun && let Some(watch) = watch {
+                            watch.mark_unsent();
+                        }
+                        return Poll::Ready(Err(HttpError::Write(error)));
+                    }
+                    Poll::Pending => {
+                        // It may have its reasons to answer before it has heard everything.
+                        self.buffer.reserve(SMALL_READ);
+                        let read =
+                            poll_read_buf(Pin::new(&mut self.stream), context, &mut self.buffer);
+                        return match ready!(read) {
+                            Ok(0) => Poll::Ready(Err(HttpError::Closed)),
+                            Ok(_) => Poll::Ready(Ok(false)),
+                            Err(error) => Poll::Ready(Err(HttpError::Read(error))),
+                        };
+                    }
+                }
+                if !rest.has_remaining() {
+                    // What encrypts may have kept something back.
+                    let flushed = Pin::new(&mut self.stream).poll_flush(context);
+                    return flushed.map_ok(|()| true).map_err(HttpError::Write);
+                }
+            }
+        })
+        .await
+    }
+
+    async fn read_head(&mut self) -> Result<ResponseHead, HttpError> {
+        loop {
+            if let Some((head, length)) = response_head::parse(&self.buffer)? {
+                self.buffer.advance(length);
+                if head.status.is_informational() {
+                    if head.status == StatusCode::SWITCHING_PROTOCOLS {
+                        return Err(BadHead::SWITCHED.into());
+                    }
+                    continue;
+                }
+                return Ok(head);
+            }
+            if self.buffer.len() > MAX_HEAD {
+                return Err(BadHead::TOO_LONG.into());
+            }
+            if std::future::poll_fn(|context| self.poll_read(context, SMALL_READ)).await? == 0 {
+                return Err(HttpError::Closed);
+            }
         }
-        if uri.scheme_str() == Some("https") {
-            let tls = self.tls();
-            return Box::pin(async move { Ok(Stream(Box::new(tls?.call(uri).await?))) });
-        }
-        let dialing = self.tcp.call(uri);
-        Box::pin(async move { Ok(Stream(Box::new(dialing.await?))) })
     }
-}
 
-// === impl Stream ===
-
-impl Read for Stream {
     fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(cx, buffer)
+        &mut self,
+        context: &mut Context<'_>,
+        room: usize,
+    ) -> Poll<Result<usize, HttpError>> {
+        self.buffer.reserve(room);
+        let read = poll_read_buf(Pin::new(&mut self.stream), context, &mut self.buffer);
+        read.map_err(HttpError::Read)
     }
 }
 
-impl Write for Stream {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(cx, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(cx)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.0.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        parts: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write_vectored(cx, parts)
+impl std::fmt::Debug for HttpConnection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("HttpConnection")
     }
 }
 
-impl Connection for Stream {
-    /// What the pool would like to know (HTTP/2, proxies) never applies here.
-    fn connected(&self) -> Connected {
-        Connected::new()
+// === impl ResponseBody ===
+
+impl ResponseBody {
+    /// The next piece; `None` at the end.
+    pub(crate) async fn next(&mut self) -> Option<Result<Bytes, HttpError>> {
+        std::future::poll_fn(|context| self.poll_next(context)).await
+    }
+
+    pub(crate) fn poll_next(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, HttpError>>> {
+        loop {
+            let Some(connection) = &mut self.connection else { return Poll::Ready(None) };
+            match self.framing.step(&mut connection.buffer) {
+                Ok(Step::Data(data)) => {
+                    // Now rather than at the next call, which may never come.
+                    if self.framing.announced() == Some(0) {
+                        self.finish();
+                    }
+                    return Poll::Ready(Some(Ok(data)));
+                }
+                Ok(Step::End) => {
+                    self.finish();
+                    return Poll::Ready(None);
+                }
+                Ok(Step::More) => {}
+                Err(error) => return self.failed(error.into()),
+            }
+            let expected = self.framing.announced().unwrap_or(LARGE_READ as u64);
+            let room =
+                usize::try_from(expected).unwrap_or(LARGE_READ).clamp(SMALL_READ, LARGE_READ);
+            match ready!(connection.poll_read(context, room)) {
+                Ok(0) if self.framing == Framing::UntilClose => self.connection = None,
+                Ok(0) => return self.failed(HttpError::Closed),
+                Ok(_) => {}
+                Err(error) => return self.failed(error),
+            }
+        }
+    }
+
+    /// Reads on as far as there is something to read, so that the connection can be used again. `true` if that was all.
+    pub(crate) fn is_at_end(&mut self) -> bool {
+        let mut context = Context::from_waker(std::task::Waker::noop());
+        loop {
+            match self.poll_next(&mut context) {
+                Poll::Ready(Some(Ok(_))) => {}
+                Poll::Ready(Some(Err(_)) | None) => return true,
+                Poll::Pending => return false,
+            }
+        }
+    }
+
+    /// How much is still to come, as far as the server said.
+    pub(crate) fn announced(&self) -> Option<u64> {
+        self.framing.announced()
+    }
+
+    /// It is read: the connection is free for the next request.
+    fn finish(&mut self) {
+        self.framing = Framing::Done;
+        if let Some(connection) = self.connection.take()
+            && self.keep_alive
+        {
+            self.pool.put(connection);
+        }
+    }
+
+    fn failed(&mut self, error: HttpError) -> Poll<Option<Result<Bytes, HttpError>>> {
+        self.connection = None;
+        Poll::Ready(Some(Err(error)))
+    }
+}
+
+impl std::fmt::Debug for ResponseBody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ResponseBody").field("framing", &self.framing).finish_non_exhaustive()
+    }
+}
+
+// === impl HttpError ===
+
+impl From<HttpError> for TransportError {
+    fn from(error: HttpError) -> Self {
+        match error {
+            HttpError::Connect(source) => Self::Connect(SharedError::from(source)),
+            error => Self::Broken(SharedError::new(error)),
+        }
     }
 }

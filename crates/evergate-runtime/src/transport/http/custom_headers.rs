@@ -44,6 +44,11 @@ impl CustomHeaders {
         }
     }
 
+    /// Whether there is more to add than what is fixed.
+    pub(crate) fn changes(&self, call: Option<&CallWatch>) -> bool {
+        self.source.is_some() || call.is_some_and(CallWatch::has_own_headers)
+    }
+
     /// Every value that must not be shown.
     pub(crate) fn secrets(&self, call: Option<&CallWatch>) -> Vec<HeaderValue> {
         let own = call.and_then(CallWatch::headers).into_iter().flat_map(HeaderMap::values);

@@ -1,5 +1,6 @@
 //! The headers MCP gives a meaning to.
 
+use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -33,12 +34,12 @@ pub(crate) fn for_get(custom: &HeaderMap) -> HeaderMap {
     with(custom, None, EVENTS)
 }
 
-pub(crate) fn body_kind(headers: &HeaderMap) -> BodyKind {
-    let value = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let essence = value.split(';').next().unwrap_or_default().trim();
-    if essence.eq_ignore_ascii_case("application/json") {
+pub(crate) fn body_kind(content_type: Option<&Bytes>) -> BodyKind {
+    let value = content_type.map_or(&b""[..], |value| &value[..]);
+    let essence = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+    if essence.eq_ignore_ascii_case(b"application/json") {
         BodyKind::Json
-    } else if essence.eq_ignore_ascii_case("text/event-stream") {
+    } else if essence.eq_ignore_ascii_case(b"text/event-stream") {
         BodyKind::Events
     } else {
         BodyKind::Other
@@ -46,9 +47,8 @@ pub(crate) fn body_kind(headers: &HeaderMap) -> BodyKind {
 }
 
 /// The content type for an error message: it is the server's text, so it is cut short.
-pub(crate) fn content_type(headers: &HeaderMap) -> String {
-    let value =
-        headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("no type");
+pub(crate) fn content_type(value: Option<&Bytes>) -> String {
+    let value = value.and_then(|value| std::str::from_utf8(value).ok()).unwrap_or("no type");
     value.chars().take(80).collect()
 }
 

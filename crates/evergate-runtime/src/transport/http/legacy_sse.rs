@@ -7,19 +7,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use url::Url;
 
 use super::answer::{error_in, unauthorized};
 use super::body::{self, EventStream};
-use super::client::{HttpClient, OnceBody};
+use super::client::HttpClient;
 use super::custom_headers::CustomHeaders;
 use super::headers::{self, BodyKind};
+use super::request_head::RequestHead;
 use super::streamable::HttpContext;
 use crate::connection::{CallWatch, Inbox, Reporter};
-use crate::error::SharedError;
 use crate::lifecycle::Loss;
 use crate::protocol::{RpcError, parse};
 use crate::retry::Outcome;
@@ -54,30 +54,30 @@ pub(crate) async fn open(
     inbox: Arc<Inbox>,
     reporter: Reporter,
 ) -> Result<Arc<SseLink>, OpenError> {
-    let mut request = Request::new(OnceBody::empty());
-    *request.uri_mut() = context.uri.clone();
-    *request.headers_mut() = headers::for_get(context.custom.fixed());
-    context.custom.complete(request.headers_mut(), None);
-    let sending = timeout(context.header_timeout, context.client.send(request));
-    let response = match sending.await {
+    let mut headers = headers::for_get(context.custom.fixed());
+    context.custom.complete(&mut headers, None);
+    let head = RequestHead::new(&Method::GET, &context.uri, &headers);
+    let sending = context.client.send(&context.uri, &head, Bytes::new(), None);
+    let response = match timeout(context.header_timeout, sending).await {
         Ok(Ok(response)) => response,
-        Ok(Err(error)) => return Err(TransportError::Connect(SharedError::new(error)).into()),
+        Ok(Err(error)) => return Err(TransportError::from(error).into()),
         Err(_) => return Err(TransportError::Slow(context.header_timeout).into()),
     };
-    let status = response.status();
+    let status = response.status;
     if status == StatusCode::UNAUTHORIZED {
         return Err(OpenError::AuthRequired { status: status.as_u16() });
     }
     if status != StatusCode::OK {
-        let text = body::collect_refusal(response.into_body(), context.max_message_bytes).await;
+        let text = body::collect_refusal(response.body, context.max_message_bytes).await;
         let secrets = context.custom.secrets(None);
         let detail = body::detail(&text, texts(&secrets));
         return Err(TransportError::Status { status: status.as_u16(), detail }.into());
     }
-    if headers::body_kind(response.headers()) != BodyKind::Events {
-        return Err(TransportError::ContentType(headers::content_type(response.headers())).into());
+    if headers::body_kind(response.content_type.as_ref()) != BodyKind::Events {
+        let kind = headers::content_type(response.content_type.as_ref());
+        return Err(TransportError::ContentType(kind).into());
     }
-    let mut stream = EventStream::new(response.into_body(), context.max_message_bytes, None);
+    let mut stream = EventStream::new(response.body, context.max_message_bytes, None);
     let endpoint = loop {
         match stream.next().await? {
             Some(event) if event.kind == "endpoint" => break endpoint(base, &event.data)?,
@@ -196,24 +196,21 @@ impl SseLink {
     }
 
     async fn send(&self, message: Bytes, watch: Option<Arc<CallWatch>>) -> Result<(), Refusal> {
-        let mut request = Request::new(OnceBody::new(message, watch.clone()));
-        *request.method_mut() = Method::POST;
-        *request.uri_mut() = self.endpoint.clone();
-        *request.headers_mut() = self.post_headers.clone();
-        self.custom.complete(request.headers_mut(), watch.as_deref());
-        let response = match timeout(self.header_timeout, self.client.send(request)).await {
+        let mut headers = self.post_headers.clone();
+        self.custom.complete(&mut headers, watch.as_deref());
+        let head = RequestHead::new(&Method::POST, &self.endpoint, &headers);
+        let sending = self.client.send(&self.endpoint, &head, message, watch.as_deref());
+        let mut response = match timeout(self.header_timeout, sending).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) if error.is_connect() => {
-                return Err(TransportError::Connect(SharedError::new(error)).into());
-            }
-            Ok(Err(error)) => return Err(TransportError::Broken(SharedError::new(error)).into()),
+            Ok(Err(error)) => return Err(TransportError::from(error).into()),
             Err(_) => return Err(TransportError::Slow(self.header_timeout).into()),
         };
-        let status = response.status();
+        let status = response.status;
         if status.is_success() {
+            response.body.is_at_end();
             return Ok(());
         }
-        let text = body::collect_refusal(response.into_body(), self.max_message_bytes).await;
+        let text = body::collect_refusal(response.body, self.max_message_bytes).await;
         let secrets = self.custom.secrets(watch.as_deref());
         // The address holds the session id, usually as a query parameter.
         let query = self.endpoint.query().unwrap_or_default();

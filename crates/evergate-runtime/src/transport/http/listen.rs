@@ -75,7 +75,7 @@ async fn round(
         }
         Err(_) => return Round::Failed,
     };
-    let status = response.status();
+    let status = response.status;
     if !status.is_success() {
         let text = link.refusal_text(response).await;
         let (sign, _) = link.session_sign(status, &text);
@@ -91,7 +91,7 @@ async fn round(
             _ => Round::Unavailable,
         };
     }
-    if headers::body_kind(response.headers()) != BodyKind::Events {
+    if headers::body_kind(response.content_type.as_ref()) != BodyKind::Events {
         return Round::Failed;
     }
     // What was announced while the stream was down comes again only from a server that knows where we stopped.

@@ -8,22 +8,22 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{HeaderMap, HeaderValue};
-use http::{Method, Request, Response, StatusCode, Uri};
-use hyper::body::Incoming;
+use http::{Method, StatusCode, Uri};
 use tokio::time::timeout;
 
 use super::answer::{error_in, unanswered};
 use super::body::{self, EventStream};
-use super::client::{HttpClient, OnceBody};
+use super::client::{HttpClient, HttpError, Response};
 use super::custom_headers::CustomHeaders;
 use super::headers;
+use super::request_head::RequestHead;
 use crate::connection::{CallWatch, Inbox};
 use crate::error::SharedError;
 use crate::lifecycle::Loss;
 use crate::protocol::{ProtocolVersion, RpcError};
 use crate::retry::{Evidence, Outcome, SessionSign};
 use crate::tasks::Tasks;
-use crate::transport::{Answer, SendFailure, Sign, TransportError};
+use crate::transport::{Received, SendFailure, Sign, TakesPieces, TransportError};
 
 /// One session with one server.
 pub(crate) struct HttpLink {
@@ -50,6 +50,8 @@ pub(crate) enum Profile {
 struct Established {
     session: Option<HeaderValue>,
     post: HeaderMap,
+    /// A POST with no more headers than those.
+    plain_post: RequestHead,
     get: HeaderMap,
 }
 
@@ -109,7 +111,8 @@ impl HttpLink {
             }
         }
         // A handshake happens once per link; a second would find this set and change nothing.
-        let _ = self.established.set(Established { session, post, get });
+        let plain_post = RequestHead::new(&Method::POST, &self.uri, &post);
+        let _ = self.established.set(Established { session, post, plain_post, get });
     }
 
     pub(crate) async fn exchange(
@@ -117,35 +120,28 @@ impl HttpLink {
         inbox: &Arc<Inbox>,
         message: Bytes,
         watch: &Arc<CallWatch>,
-    ) -> Result<Answer, SendFailure> {
+        takes_pieces: TakesPieces<'_>,
+    ) -> Result<Received, SendFailure> {
         let _followed = inbox.follow(watch);
-        let body = OnceBody::new(message, Some(watch.clone()));
-        let headers = self.current_post_headers();
-        let request = self.request(Method::POST, headers, body, Some(watch));
-        let response = self.client.send(request).await.map_err(|error| {
-            if error.is_connect() {
-                let error = TransportError::Connect(SharedError::new(error));
-                SendFailure::new(Outcome::NotSent, error, Sign::Lost(Loss::Transport))
-            } else if watch.is_sent() {
-                unanswered(TransportError::Broken(SharedError::new(error)))
-            } else {
-                // A pooled connection that closed before the request got onto it. The next try opens a new one.
-                let error = TransportError::Broken(SharedError::new(error));
-                SendFailure::new(Outcome::NotSent, error, Sign::None)
+        let head = self.post_head(Some(watch));
+        let sending = self.client.send(&self.uri, &head, message, Some(watch));
+        let mut response = sending.await.map_err(|error| match error {
+            error @ HttpError::Connect(_) => {
+                SendFailure::new(Outcome::NotSent, error.into(), Sign::Lost(Loss::Transport))
             }
+            error if watch.is_sent() => unanswered(error.into()),
+            // A pooled connection that closed before the request got onto it. The next try opens a new one.
+            error => SendFailure::new(Outcome::NotSent, error.into(), Sign::None),
         })?;
-        let provisional = match self.established.get() {
-            Some(_) => None,
-            None => response.headers().get(headers::SESSION_ID).cloned(),
-        };
-        if response.status().is_success()
-            && let Some(mut session) = provisional
+        if response.status.is_success()
+            && self.established.get().is_none()
+            && let Some(mut session) = response.session_id.take()
         {
             session.set_sensitive(true);
             self.set_provisional(Some(session));
         }
-        let answer = self.read(response, inbox, watch).await;
-        if self.established.get().is_none() && !matches!(answer, Ok(Ok(_))) {
+        let answer = self.read(response, inbox, watch, takes_pieces).await;
+        if self.established.get().is_none() && !matches!(answer, Ok(Received::Answer(Ok(_)))) {
             // No session came of it: some servers put an id on refusals too.
             self.set_provisional(None);
         }
@@ -158,11 +154,10 @@ impl HttpLink {
         message: Bytes,
         call: Option<&CallWatch>,
     ) -> Result<(), TransportError> {
-        let body = OnceBody::new(message, None);
-        let request = self.request(Method::POST, self.current_post_headers(), body, call);
-        let response = self.within_header_timeout(request).await?;
-        let status = response.status();
+        let mut response = self.within_header_timeout(&self.post_head(call), message).await?;
+        let status = response.status;
         if status.is_success() {
+            response.body.is_at_end();
             return Ok(());
         }
         let text = self.refusal_text(response).await;
@@ -186,8 +181,8 @@ impl HttpLink {
         };
         let Some(session) = session else { return Ok(()) };
         headers.insert(headers::SESSION_ID, session);
-        let request = self.request(Method::DELETE, headers, OnceBody::empty(), None);
-        let sending = self.client.send(request);
+        let head = self.head(&Method::DELETE, headers, None);
+        let sending = self.client.send(&self.uri, &head, Bytes::new(), None);
         match timeout(within, sending).await {
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err(TransportError::Broken(SharedError::new(error))),
@@ -200,7 +195,7 @@ impl HttpLink {
         &self,
         last_id: Option<&str>,
         call: Option<&CallWatch>,
-    ) -> Result<Response<Incoming>, TransportError> {
+    ) -> Result<Response, TransportError> {
         let mut headers = match self.established.get() {
             Some(established) => established.get.clone(),
             None => headers::for_get(self.custom.fixed()),
@@ -213,24 +208,20 @@ impl HttpLink {
             let id = id.map_err(|_| TransportError::UnusableCursor)?;
             headers.insert(headers::LAST_EVENT_ID, id);
         }
-        let request = self.request(Method::GET, headers, OnceBody::empty(), call);
-        self.within_header_timeout(request).await
+        let head = self.head(&Method::GET, headers, call);
+        self.within_header_timeout(&head, Bytes::new()).await
     }
 
-    pub(super) async fn refusal_text(&self, response: Response<Incoming>) -> Bytes {
-        body::collect_refusal(response.into_body(), self.max_message_bytes).await
+    pub(super) async fn refusal_text(&self, response: Response) -> Bytes {
+        body::collect_refusal(response.body, self.max_message_bytes).await
     }
 
     pub(super) fn has_session(&self) -> bool {
         self.established.get().is_some_and(|established| established.session.is_some())
     }
 
-    pub(super) fn event_stream(
-        &self,
-        response: Response<Incoming>,
-        cursor: Option<String>,
-    ) -> EventStream {
-        EventStream::new(response.into_body(), self.max_message_bytes, cursor)
+    pub(super) fn event_stream(&self, response: Response, cursor: Option<String>) -> EventStream {
+        EventStream::new(response.body, self.max_message_bytes, cursor)
     }
 
     /// What a refusal says about our session, and the JSON-RPC error in it.
@@ -278,36 +269,33 @@ impl HttpLink {
 
     async fn within_header_timeout(
         &self,
-        request: Request<OnceBody>,
-    ) -> Result<Response<Incoming>, TransportError> {
-        match timeout(self.header_timeout, self.client.send(request)).await {
-            Ok(Ok(response)) => Ok(response),
-            Ok(Err(error)) if error.is_connect() => {
-                Err(TransportError::Connect(SharedError::new(error)))
-            }
-            Ok(Err(error)) => Err(TransportError::Broken(SharedError::new(error))),
+        head: &RequestHead,
+        body: Bytes,
+    ) -> Result<Response, TransportError> {
+        let sending = self.client.send(&self.uri, head, body, None);
+        match timeout(self.header_timeout, sending).await {
+            Ok(response) => Ok(response?),
             Err(_) => Err(TransportError::Slow(self.header_timeout)),
         }
     }
 
     /// `call` is the one whose own request it is, or on whose stream it was asked for.
-    fn request(
-        &self,
-        method: Method,
-        mut headers: HeaderMap,
-        body: OnceBody,
-        call: Option<&CallWatch>,
-    ) -> Request<OnceBody> {
-        self.custom.complete(&mut headers, call);
-        let mut request = Request::new(body);
-        *request.method_mut() = method;
-        *request.uri_mut() = self.uri.clone();
-        *request.headers_mut() = headers;
-        request
+    fn post_head(&self, call: Option<&CallWatch>) -> RequestHead {
+        match self.established.get() {
+            Some(known) if !self.custom.changes(call) => known.plain_post.clone(),
+            Some(known) => self.head(&Method::POST, known.post.clone(), call),
+            None => self.head(&Method::POST, self.post_headers(), call),
+        }
     }
 
-    fn current_post_headers(&self) -> HeaderMap {
-        self.established.get().map_or_else(|| self.post_headers(), |known| known.post.clone())
+    fn head(
+        &self,
+        method: &Method,
+        mut headers: HeaderMap,
+        call: Option<&CallWatch>,
+    ) -> RequestHead {
+        self.custom.complete(&mut headers, call);
+        RequestHead::new(method, &self.uri, &headers)
     }
 
     fn post_headers(&self) -> HeaderMap {

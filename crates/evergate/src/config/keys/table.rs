@@ -119,6 +119,7 @@ pub(super) const TABLE: &[KeyDoc] = &[
     key("gateway.payload_threshold", Size, "512KiB", "results above this are written there"),
     key("gateway.lenient", Flag, "false", "make a session for clients that skip `initialize`"),
     key("gateway.drain", Duration, "30s", "how long calls in flight may go on at the end"),
+    key("gateway.stream_after", Duration, "250ms", "an answer that takes longer comes as a stream, which a client can take up again after a broken connection"),
     key("gateway.startup_wait", Duration, "5s", "how long the first list of tools waits for servers that are still connecting"),
     key("gateway.keep_alive", Duration, "15s", "how often a waiting client is told that its call is alive"),
     key("gateway.per_client_idle", Duration, "30m", "a client's own connection to a server is closed after so long without use"),

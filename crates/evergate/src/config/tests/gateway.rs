@@ -29,7 +29,7 @@ fn every_key_is_understood() {
         "allowed_hosts": ["MCP.example:8080"], "allowed_origins": ["https://App.example"],
         "session_key": ["${LONG}", { "file": file }], "session_idle": "1h", "max_sessions": 5,
         "max_body_bytes": "1MiB", "max_result_bytes": 1000, "payload_dir": "out", "payload_threshold": "1KiB",
-        "lenient": true, "drain": "0s", "startup_wait": "0s", "keep_alive": "1s", "per_client_idle": "1m",
+        "lenient": true, "drain": "0s", "startup_wait": "0s", "stream_after": "2s", "keep_alive": "1s", "per_client_idle": "1m",
     }));
     assert_eq!(config.findings, []);
     let gateway = &config.gateway;

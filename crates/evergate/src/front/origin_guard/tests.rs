@@ -29,11 +29,11 @@ fn headers(hosts: &[&str], origins: &[&str]) -> HeaderMap {
 }
 
 fn host(guard: &OriginGuard, host: &str) -> Result<(), Refused> {
-    guard.check(&headers(&[host], &[]))
+    guard.check(&headers(&[host], &[])).map(drop)
 }
 
 fn origin(guard: &OriginGuard, host: &str, origin: &str) -> Result<(), Refused> {
-    guard.check(&headers(&[host], &[origin]))
+    guard.check(&headers(&[host], &[origin])).map(drop)
 }
 
 #[test]
@@ -214,7 +214,7 @@ fn listed_origins_count_as_a_whole() {
 
 #[test]
 fn cors_repeats_an_origin_that_was_let_in() {
-    let of = |host, from: &[&str]| local().cors(&headers(&[host], from));
+    let of = |host, from: &[&str]| local().check(&headers(&[host], from)).ok().flatten();
     assert_eq!(of("localhost", &["http://LocalHost:3000"]).unwrap(), "http://LocalHost:3000");
     assert_eq!(of("localhost", &[]), None);
     assert_eq!(of("localhost", &["https://evil.example"]), None);

@@ -1,7 +1,7 @@
 //! Lists while they grow: the text that clients will get, and who owns each item.
 
+use std::collections::HashSet;
 use std::collections::hash_map;
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use evergate_runtime::RawJson;
@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use super::splice::{append_renamed, find_name};
 use super::{Excluded, Owner};
 use crate::gateway::names::{Naming, public_name};
+use crate::hash::HashMap;
 
 /// An item's key and its text.
 pub(super) type Entry<'a> = (&'a str, &'a RawJson);
@@ -49,7 +50,7 @@ pub(super) struct Losses {
 
 impl NamedList {
     pub(super) fn new(kind: &'static str) -> Self {
-        Self { text: ListText::default(), owners: HashMap::new(), losses: Losses::new(kind) }
+        Self { text: ListText::default(), owners: HashMap::default(), losses: Losses::new(kind) }
     }
 
     pub(super) fn add<'a>(

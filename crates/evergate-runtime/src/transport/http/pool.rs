@@ -1,0 +1,62 @@
+//! Connections between requests.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::runtime::{Handle, Id};
+use tokio::time::Instant;
+
+use super::client::HttpConnection;
+
+/// The newest is used first, so that those too many grow old together.
+#[derive(Debug, Default)]
+pub(super) struct Pool(Mutex<Vec<Idle>>);
+
+#[derive(Debug)]
+struct Idle {
+    connection: HttpConnection,
+    since: Instant,
+    /// Whoever waits for a connection is woken by the runtime it was opened on: in another every answer would come by
+    /// way of a foreign thread.
+    home: Id,
+}
+
+/// Many servers close connections that were idle for longer.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+const MAX_IDLE: usize = 256;
+
+// === impl Pool ===
+
+impl Pool {
+    /// A connection that was open a moment ago.
+    pub(super) fn take(&self) -> Option<HttpConnection> {
+        let here = Handle::current().id();
+        loop {
+            let mut idle = self.idle();
+            let index = idle.iter().rposition(|idle| idle.home == here)?;
+            let mut found = idle.remove(index);
+            drop(idle);
+            if found.since.elapsed() < IDLE_TIMEOUT && found.connection.is_idle() {
+                return Some(found.connection);
+            }
+        }
+    }
+
+    pub(super) fn put(&self, connection: HttpConnection) {
+        // Read to its end where there is no runtime, it is of no more use.
+        let Ok(here) = Handle::try_current() else { return };
+        let found = Idle { connection, since: Instant::now(), home: here.id() };
+        let mut idle = self.idle();
+        let expired = idle.iter().take_while(|idle| idle.since.elapsed() >= IDLE_TIMEOUT).count();
+        let surplus = (idle.len() + 1).saturating_sub(MAX_IDLE);
+        let dropped: Vec<_> = idle.drain(..expired.max(surplus)).collect();
+        idle.push(found);
+        drop(idle);
+        // Closing takes a moment, which nobody has to wait for.
+        drop(dropped);
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

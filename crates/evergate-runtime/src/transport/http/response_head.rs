@@ -1,0 +1,184 @@
+//! The head of a response: of its headers only those that mean something to us are kept.
+
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode};
+use std::mem::MaybeUninit;
+
+use super::framing::{Chunk, Framing};
+
+/// Status and what matters of the headers.
+#[derive(Debug, Clone)]
+pub(super) struct ResponseHead {
+    pub(super) status: StatusCode,
+    pub(super) content_type: Option<Bytes>,
+    pub(super) session_id: Option<HeaderValue>,
+    /// Another request may follow on the same connection.
+    pub(super) keep_alive: bool,
+    pub(super) framing: Framing,
+}
+
+/// It is not the head of an HTTP/1 response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not an HTTP/1 response: {0}")]
+pub(crate) struct BadHead(&'static str);
+
+impl BadHead {
+    pub(super) const TOO_LONG: Self = Self("too long");
+    pub(super) const SWITCHED: Self = Self("it switches to a protocol nobody asked for");
+}
+
+const MAX_HEADERS: usize = 128;
+
+/// The head at the start of a buffer, and how long it is. `None` if it is not complete.
+pub(super) fn parse(buffer: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadHead> {
+    let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
+    let mut response = httparse::Response::new(&mut []);
+    let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
+        &mut response,
+        buffer,
+        &mut headers,
+    );
+    let length = match parsed {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(httparse::Error::TooManyHeaders) => return Err(BadHead("too many headers")),
+        Err(_) => return Err(BadHead("malformed")),
+    };
+    let status = response.code.and_then(|code| StatusCode::from_u16(code).ok());
+    let status = status.ok_or(BadHead("no status"))?;
+    let mut head = ResponseHead {
+        status,
+        content_type: None,
+        session_id: None,
+        keep_alive: response.version == Some(1),
+        framing: Framing::UntilClose,
+    };
+    let mut announced: Option<u64> = None;
+    let mut chunked = false;
+    for header in response.headers.iter() {
+        let is = |name: &str| header.name.eq_ignore_ascii_case(name);
+        // By length first: most headers mean nothing here.
+        match header.name.len() {
+            12 if is("content-type") => {
+                head.content_type = Some(Bytes::copy_from_slice(header.value));
+            }
+            14 if is("content-length") => {
+                let length = decimal(header.value).ok_or(BadHead("no usable length"))?;
+                if announced.is_some_and(|before| before != length) {
+                    return Err(BadHead("two lengths"));
+                }
+                announced = Some(length);
+            }
+            17 if is("transfer-encoding") => {
+                // The only one there is, as every server knows that we know.
+                if chunked || !header.value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
+                    return Err(BadHead("an unknown transfer encoding"));
+                }
+                chunked = true;
+            }
+            10 if is("connection") => {
+                for option in header.value.split(|byte| *byte == b',') {
+                    let option = option.trim_ascii();
+                    if option.eq_ignore_ascii_case(b"close") {
+                        head.keep_alive = false;
+                    } else if option.eq_ignore_ascii_case(b"keep-alive")
+                        && response.version == Some(0)
+                    {
+                        head.keep_alive = true;
+                    }
+                }
+            }
+            14 if is("mcp-session-id") => {
+                head.session_id = HeaderValue::from_bytes(header.value).ok();
+            }
+            _ => {}
+        }
+    }
+    if chunked && announced.is_some() {
+        // Somebody on the way may believe the other: nothing after it can be trusted.
+        head.keep_alive = false;
+    }
+    head.framing = match (status, announced) {
+        (StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED, _) => Framing::Done,
+        _ if status.is_informational() => Framing::Done,
+        _ if chunked => Framing::Chunked(Chunk::Size),
+        (_, Some(length)) => Framing::Length(length),
+        (_, None) => {
+            head.keep_alive = false;
+            Framing::UntilClose
+        }
+    };
+    Ok(Some((head, length)))
+}
+
+fn decimal(text: &[u8]) -> Option<u64> {
+    let text = text.trim_ascii();
+    if text.is_empty() || text.len() > 18 {
+        return None;
+    }
+    text.iter().try_fold(0, |number: u64, digit| {
+        digit.is_ascii_digit().then(|| number * 10 + u64::from(digit - b'0'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> ResponseHead {
+        let (head, length) = parse(text.as_bytes()).unwrap().unwrap();
+        assert_eq!(length, text.len());
+        head
+    }
+
+    #[test]
+    fn what_matters_is_found_and_the_rest_ignored() {
+        let head = read(
+            "HTTP/1.1 200 OK\r\nServer: x\r\nContent-Type: application/json\r\nMCP-Session-Id: abc\r\nContent-Length: 12\r\n\r\n",
+        );
+        assert_eq!(head.status, 200);
+        assert_eq!(head.content_type.unwrap(), "application/json");
+        assert_eq!(head.session_id.unwrap(), "abc");
+        assert_eq!((head.framing, head.keep_alive), (Framing::Length(12), true));
+    }
+
+    #[test]
+    fn the_end_of_a_body_is_known_or_the_connection_is_not_used_again() {
+        let chunked = read("HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n");
+        assert_eq!((chunked.framing, chunked.keep_alive), (Framing::Chunked(Chunk::Size), true));
+        let both =
+            read("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n");
+        assert_eq!((both.framing, both.keep_alive), (Framing::Chunked(Chunk::Size), false));
+        let neither = read("HTTP/1.1 200 OK\r\n\r\n");
+        assert_eq!((neither.framing, neither.keep_alive), (Framing::UntilClose, false));
+        let closing =
+            read("HTTP/1.1 404 Not Found\r\nConnection: x, Close\r\nContent-Length: 0\r\n\r\n");
+        assert_eq!((closing.framing, closing.keep_alive), (Framing::Length(0), false));
+        assert_eq!(
+            read("HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n").framing,
+            Framing::Done
+        );
+        assert!(!read("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n").keep_alive);
+        assert!(
+            read("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n")
+                .keep_alive
+        );
+    }
+
+    #[test]
+    fn what_could_be_read_two_ways_is_refused() {
+        for bad in [
+            "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 1, 1\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n",
+            "HTTP/2 200 OK\r\n\r\n",
+            "hello\r\n\r\n",
+        ] {
+            assert!(parse(bad.as_bytes()).is_err(), "{bad}");
+        }
+        let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(MAX_HEADERS + 1));
+        assert!(parse(many.as_bytes()).is_err());
+        assert!(parse(b"HTTP/1.1 200 OK\r\nContent-").unwrap().is_none());
+    }
+}
