@@ -15,6 +15,7 @@ use super::load::{Client, HttpClient, Question};
 use super::report::{Counts, Kind};
 use super::say;
 use super::upstream::{FastServer, child};
+use super::usage::cpu_seconds;
 use crate::product::{Places, Program, Upstream};
 
 struct Calls {
@@ -142,6 +143,7 @@ impl Calls {
         let folder = TempDir::with_prefix("evergate-bench-")?;
         let gateway = Gateway::start(Some(&callgrind(&folder)), &self.upstreams, places).await?;
         let mut client = self.warm(&gateway).await?;
+        settled(&gateway).await;
         dumped(&gateway, &folder, 1).await?;
         for _ in 0..self.count {
             client.ask(&self.question).await?;
@@ -198,6 +200,19 @@ async fn start(places: &Places) -> Result<f64> {
 fn callgrind(folder: &TempDir) -> Program {
     let out = format!("--callgrind-out-file={}", folder.path().join("out").display());
     valgrind(&["--tool=callgrind", &out])
+}
+
+/// Returns when it has nothing left to do: what many servers bring with them goes on behind the first answers.
+async fn settled(gateway: &Gateway) {
+    let pids: Vec<u32> = gateway.pid().into_iter().collect();
+    let deadline = Instant::now() + LISTED;
+    let (mut before, mut quiet) = (cpu_seconds(&pids), 0);
+    while quiet < 3 && Instant::now() < deadline {
+        sleep(Duration::from_millis(300)).await;
+        let now = cpu_seconds(&pids);
+        quiet = if now - before < 0.005 { quiet + 1 } else { 0 };
+        before = now;
+    }
 }
 
 /// Has callgrind write the instructions since it last did, into a file with the next number.

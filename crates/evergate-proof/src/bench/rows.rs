@@ -151,7 +151,9 @@ impl Row {
         let Some(other) = other else { return BTreeMap::new() };
         let both = self.figures.iter().filter_map(|(name, mine)| {
             let theirs = other.figures.get(name).filter(|theirs| theirs.len() == mine.len())?;
-            Some((name.clone(), mine.iter().zip(theirs).map(|(a, b)| a / b).collect()))
+            let ratios: Vec<f64> = mine.iter().zip(theirs).map(|(a, b)| a / b).collect();
+            // Nothing is in no relation to nothing, and JSON has no word for it.
+            ratios.iter().all(|ratio| ratio.is_finite()).then(|| (name.clone(), ratios))
         });
         both.collect()
     }
@@ -194,6 +196,8 @@ mod tests {
         assert_eq!(evergate.to_direct["rate"], [0.5, 0.75]);
         assert!(evergate.to_nginx.is_empty());
         assert!(results.get("json", "case", "slow").unwrap().to_direct.is_empty());
+        results.put_case(vec![row("direct", &[0.0]), row("evergate", &[5.0])]);
+        assert!(results.get("json", "case", "evergate").unwrap().to_direct.is_empty());
     }
 
     #[test]

@@ -25,6 +25,10 @@ pub(super) fn list(results: &Results) -> String {
     for product in names(results, "list") {
         for (case, callers) in LIST_CASES {
             let Some(row) = results.get("list", case, product) else { continue };
+            if let (None, Some(note)) = (row.figure("rate"), &row.note) {
+                let _ = writeln!(text, "| {product} | {callers} | {note} | | | | |");
+                continue;
+            }
             let figure = |name: &str| row.figure(name).map_or("-".to_owned(), |f| number(f.middle));
             let to_file = super::targets::to_file(results, case, product);
             let to_file = to_file.map_or("-".to_owned(), Spread::shown);
