@@ -15,6 +15,7 @@ use super::names;
 use super::outlet::Outlet;
 use super::params::{self, ToolCall};
 use super::view::View;
+use crate::cancelled::cancelled;
 
 /// How a request ended.
 #[derive(Debug, Clone)]
@@ -57,7 +58,7 @@ impl Gateway {
         let answer = tokio::select! {
             biased;
             answer = self.dispatch(client, method, params, context, &guard) => answer,
-            () = guard.cancel.cancelled() => Answer::Cancelled,
+            () = cancelled(&guard.cancel) => Answer::Cancelled,
         };
         if guard.cancel.is_cancelled() { Answer::Cancelled } else { answer }
     }
