@@ -99,6 +99,10 @@ struct Resends {
 /// bad luck.
 const MAX_UNSENT_IN_A_ROW: u32 = 3;
 
+/// The largest result that is held back until it is complete because it could be asked for again. Memory is worth that
+/// much per call, and no more.
+const HELD_BACK: usize = 4 * 1024 * 1024;
+
 /// A server that dies takes its connections down one after the other, and its listener last: what is sent again at
 /// once goes the same way. Longer than a process takes to be gone, shorter than anybody would notice.
 const RESEND_PAUSE: Duration = Duration::from_millis(100);
@@ -251,9 +255,12 @@ impl Call {
     async fn attempt(&self, lease: &Lease, sent: Resends) -> Result<Attempt, CallFailure> {
         let watch = lease.watch(self.track.clone());
         let message = self.message(watch.id())?;
-        // Not if it would be asked for again should it break off: whoever has seen its beginning cannot be given another.
-        let takes_pieces =
-            || self.takes_pieces && self.decide(Outcome::Unknown, sent, false) == Decision::GiveUp;
+        // If it would be asked for again should it break off, then rather not: whoever has seen its beginning cannot be
+        // given another.
+        let takes_pieces = |size: usize| {
+            let again = || self.decide(Outcome::Unknown, sent, false) == Decision::Resend;
+            self.takes_pieces && (size > HELD_BACK || !again())
+        };
         let sending = lease.send(message, &watch, &takes_pieces);
         tokio::pin!(sending);
         Ok(tokio::select! {

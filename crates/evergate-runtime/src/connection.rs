@@ -138,7 +138,7 @@ impl Connection {
         message: Bytes,
         watch: &Arc<CallWatch>,
     ) -> Result<Answer, SendFailure> {
-        self.send(message, watch, &|| false).await?.whole()
+        self.send(message, watch, &|_| false).await?.whole()
     }
 
     /// Sends a request and waits for its answer, or the beginning of a large one, or for the end of this connection.

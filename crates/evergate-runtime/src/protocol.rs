@@ -1,6 +1,7 @@
 //! The JSON-RPC envelope and the few MCP facts the runtime must know. Payloads stay raw.
 
 mod message;
+mod object_fields;
 mod raw_json;
 mod request;
 mod value_scanner;
@@ -9,6 +10,7 @@ mod version;
 pub use message::RpcError;
 pub(crate) use message::answered_id;
 pub use message::{Malformed, Message, parse};
+pub use object_fields::object_fields;
 pub use raw_json::RawJson;
 pub use request::{error_response, notification, request, result_response};
 pub(crate) use request::{tool_call, with_progress_token};

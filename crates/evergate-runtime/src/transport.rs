@@ -36,8 +36,8 @@ use crate::retry::Outcome;
 /// What a server said to a request.
 pub(crate) type Answer = Result<RawJson, RpcError>;
 
-/// Asked at a large result, and only then: whether its caller has use for it before it is complete.
-pub(crate) type TakesPieces<'a> = &'a (dyn Fn() -> bool + Send + Sync);
+/// Asked at a large result, and only then: whether its caller has use for so much before it is complete.
+pub(crate) type TakesPieces<'a> = &'a (dyn Fn(usize) -> bool + Send + Sync);
 
 /// What came back for a request.
 #[derive(Debug)]

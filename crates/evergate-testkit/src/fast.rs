@@ -86,7 +86,7 @@ fn tool_list(tools: usize) -> Bytes {
         // Writing to a text cannot fail.
         let _ = write!(
             list,
-            r#"{comma}{{"name":"{name}","description":"Returns a text of the given number of bytes. Use it when you need exactly that many and do not care which.","inputSchema":{{"type":"object","properties":{{"bytes":{{"type":"integer","description":"How many bytes the text has."}}}},"required":["bytes"]}},"annotations":{{"readOnlyHint":true}}}}"#
+            r#"{comma}{{"name":"{name}","description":"Returns a text of the given number of bytes. Use it when you need exactly that many and do not care which.","inputSchema":{{"type":"object","properties":{{"bytes":{{"type":"integer","description":"How many bytes the text has."}}}},"required":["bytes"]}}}}"#
         );
     }
     list.push_str("]}");

@@ -88,9 +88,11 @@ impl Front {
     }
 
     /// Answers one HTTP request.
-    pub(crate) async fn answer<B>(self: Arc<Self>, request: Request<B>) -> Reply
+    ///
+    /// The request stays where it is: on its way it is only borrowed, for it is large, and each hand would have room for it.
+    pub(crate) async fn answer<B>(self: Arc<Self>, mut request: Request<B>) -> Reply
     where
-        B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+        B: http_body::Body<Data = bytes::Bytes> + Send + Unpin,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         // Whoever probes, by whatever name and address, learns one bit.
@@ -106,13 +108,13 @@ impl Front {
             Ok(origin) => origin,
             Err(refused) => {
                 tracing::debug!(what = %refused, "refused");
-                return turned_away(Refusal::ForbiddenOrigin, request.into_body()).await;
+                return turned_away(Refusal::ForbiddenOrigin, &mut request).await;
             }
         };
         let mut reply = if request.method() == Method::OPTIONS && allowed_origin.is_some() {
             body::empty(StatusCode::NO_CONTENT)
         } else {
-            self.route(&policy, request).await
+            self.route(&policy, &mut request).await
         };
         if let Some(origin) = allowed_origin {
             allow_origin(reply.headers_mut(), origin);
@@ -120,16 +122,16 @@ impl Front {
         reply
     }
 
-    async fn route<B>(self: &Arc<Self>, policy: &Policy, mut request: Request<B>) -> Reply
+    async fn route<B>(self: &Arc<Self>, policy: &Policy, request: &mut Request<B>) -> Reply
     where
-        B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+        B: http_body::Body<Data = bytes::Bytes> + Send + Unpin,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let caller = match policy.keyring.identify(request.headers()) {
             Ok(caller) => caller,
             Err(denied) => {
                 tracing::debug!(why = %denied, path = request.uri().path(), "unauthorized");
-                return turned_away(Refusal::Unauthorized, request.into_body()).await;
+                return turned_away(Refusal::Unauthorized, request).await;
             }
         };
         // From here on the key is nobody's business.
@@ -147,16 +149,16 @@ impl Front {
         self: &Arc<Self>,
         path: &str,
         caller: Caller,
-        request: Request<B>,
+        request: &mut Request<B>,
     ) -> Reply
     where
-        B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+        B: http_body::Body<Data = bytes::Bytes> + Send + Unpin,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let get = matches!(*request.method(), Method::GET | Method::HEAD);
         let post = request.method() == Method::POST;
         match path {
-            "/sse" if get => legacy_sse::open(self, caller, &request),
+            "/sse" if get => legacy_sse::open(self, caller, request),
             "/message" if post => legacy_sse::message(self, caller, request).await,
             "/health" if get => health::report(self, &caller),
             "/close" if post && !caller.is_unrestricted() => body::refusal(Refusal::Forbidden),
@@ -165,7 +167,7 @@ impl Front {
             "/close" | "/message" => body::wrong_method("POST"),
             path => match path.strip_prefix("/mcp/") {
                 Some(server) => self.one_server(caller, server, request).await,
-                None => turned_away(Refusal::UnknownPath, request.into_body()).await,
+                None => turned_away(Refusal::UnknownPath, request).await,
             },
         }
     }
@@ -174,10 +176,10 @@ impl Front {
         self: &Arc<Self>,
         caller: Caller,
         server: &str,
-        request: Request<B>,
+        request: &mut Request<B>,
     ) -> Reply
     where
-        B: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+        B: http_body::Body<Data = bytes::Bytes> + Send + Unpin,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let server = percent_decoded(server);
@@ -185,7 +187,7 @@ impl Front {
         let known = config.servers.get(&server).filter(|known| known.unusable.is_none());
         // What a caller may not use is not there.
         if known.is_none() || !caller.may_use_server(&server) {
-            return turned_away(Refusal::UnknownServer, request.into_body()).await;
+            return turned_away(Refusal::UnknownServer, request).await;
         }
         mcp_endpoint::answer(self, caller, Some(&server), request).await
     }
@@ -205,13 +207,13 @@ impl Front {
 }
 
 /// Refuses a request before anybody has looked at its body.
-async fn turned_away<B>(refusal: Refusal, unread: B) -> Reply
+async fn turned_away<B>(refusal: Refusal, unread: &mut Request<B>) -> Reply
 where
-    B: http_body::Body<Data = bytes::Bytes>,
+    B: http_body::Body<Data = bytes::Bytes> + Send + Unpin,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let mut reply = body::refusal(refusal);
-    if !incoming::discard(unread).await {
+    if !Box::pin(incoming::discard(unread.body_mut())).await {
         body::close_after(&mut reply);
     }
     reply

@@ -136,9 +136,9 @@ impl Gateway {
         self.config.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The headers of a client's request, if any server is to see some of them.
-    pub(crate) fn to_pass_on(&self, headers: HeaderMap) -> Option<Arc<HeaderMap>> {
-        self.passes_headers.load(Ordering::Relaxed).then(|| unprintable(headers))
+    /// Takes the headers of a client's request, if any server is to see some of them.
+    pub(crate) fn to_pass_on(&self, headers: &mut HeaderMap) -> Option<Arc<HeaderMap>> {
+        self.passes_headers.load(Ordering::Relaxed).then(|| unprintable(std::mem::take(headers)))
     }
 
     pub(crate) fn hub(&self) -> &Hub {

@@ -155,8 +155,9 @@ impl CallBuilder {
         self.track.get_or_insert_default()
     }
 
-    /// Makes the call, and has a large result passed on while it arrives, if it comes as one JSON body over HTTP and
-    /// the call is none that would be sent again should the result break off. Everything else comes whole.
+    /// Makes the call, and has a large result passed on while it arrives, if it comes as one JSON body over HTTP.
+    /// Everything else comes whole, and so does a result up to a few megabytes of a call that would be sent again should
+    /// the connection break.
     pub async fn in_pieces(self) -> Result<Reply, CallError> {
         self.into_call(true).run().await
     }

@@ -71,7 +71,7 @@ pub(crate) async fn shake(
     });
     let message =
         protocol::request(watch.id(), method::INITIALIZE, Some(params.to_string().as_bytes()));
-    let answer = link.exchange(inbox, message, &watch, &|| false).await.and_then(Received::whole);
+    let answer = link.exchange(inbox, message, &watch, &|_| false).await.and_then(Received::whole);
     let answer = answer.map_err(|failure| match failure.sign {
         Sign::Lost(Loss::Auth) => OpenError::AuthRequired { status: 401 },
         _ => OpenError::Transport(failure.error),

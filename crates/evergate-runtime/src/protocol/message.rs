@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::RawJson;
+use super::{RawJson, object_fields};
 
 /// One message from a peer.
 #[derive(Debug, Clone)]
@@ -88,6 +88,9 @@ pub fn parse(body: &Bytes) -> Result<Vec<Message>, Malformed> {
 }
 
 fn parse_one(whole: &Bytes, text: &[u8]) -> Result<Message, Malformed> {
+    if let Some(message) = ordinary(whole, text) {
+        return Ok(message);
+    }
     let envelope: Envelope<'_> =
         serde_json::from_slice(text).map_err(|error| Malformed::json(&error))?;
     let part = |value: &RawValue| RawJson::part_of(whole, value);
@@ -105,6 +108,43 @@ fn parse_one(whole: &Bytes, text: &[u8]) -> Result<Message, Malformed> {
             Ok(Message::Response { id, answer: Err(RpcError::new(part(error))) })
         }
         _ => Err(Malformed("neither a request, a notification nor a response".into())),
+    }
+}
+
+/// A request or a result as everybody writes them. `None` for whatever is in any way special.
+fn ordinary(whole: &Bytes, text: &[u8]) -> Option<Message> {
+    let text = std::str::from_utf8(text).ok()?;
+    let (mut id, mut method, mut params, mut result) = (None, None, None, None);
+    let mut special = false;
+    object_fields(text, |name, place| {
+        let field = match name {
+            "id" => &mut id,
+            "method" => &mut method,
+            "params" => &mut params,
+            "result" => &mut result,
+            "error" => return special = true,
+            _ => return,
+        };
+        special |= field.replace(&text[place]).is_some();
+    })?;
+    let part = |value: &str| RawJson::from_valid(whole.slice_ref(value.as_bytes()));
+    let id = id.filter(|id| *id != "null" && !special)?;
+    match (method, result) {
+        (Some(method), None) => {
+            let method = method.strip_prefix('"')?.strip_suffix('"')?;
+            if method.contains('\\') {
+                return None;
+            }
+            Some(Message::Request {
+                id: part(id),
+                method: method.to_owned(),
+                params: params.map(part),
+            })
+        }
+        (None, Some(result)) => {
+            Some(Message::Response { id: Some(part(id)), answer: Ok(part(result)) })
+        }
+        _ => None,
     }
 }
 

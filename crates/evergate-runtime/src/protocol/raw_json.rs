@@ -25,6 +25,13 @@ impl RawJson {
         Ok(Self::part_of(&text, value))
     }
 
+    /// Takes over text that is known to be one valid value without white space around it.
+    pub fn from_valid(text: impl Into<Bytes>) -> Self {
+        let text = text.into();
+        debug_assert!(serde_json::from_slice::<&RawValue>(&text).is_ok());
+        Self(text)
+    }
+
     /// The bytes of `value`, which was borrowed from `whole`: shared, not copied. Panics if it was not.
     pub fn part_of(whole: &Bytes, value: &RawValue) -> Self {
         Self(whole.slice_ref(value.get().as_bytes()))

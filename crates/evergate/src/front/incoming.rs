@@ -26,9 +26,9 @@ const BODY_WITHIN: Duration = Duration::from_secs(60);
 const DISCARD_WITHIN: Duration = Duration::from_secs(1);
 const DISCARD_UP_TO: usize = 64 * 1024;
 
-pub(super) async fn whole_body<B>(body: B, limit: usize) -> Result<Bytes, Refusal>
+pub(super) async fn whole_body<B>(body: &mut B, limit: usize) -> Result<Bytes, Refusal>
 where
-    B: http_body::Body<Data = Bytes>,
+    B: http_body::Body<Data = Bytes> + Send + Unpin,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let mut reading = pin!(read_body(body, limit));
@@ -38,13 +38,13 @@ where
         return read;
     }
     // One that does not end is as good as one that breaks off.
-    timeout(BODY_WITHIN, reading).await.unwrap_or(Err(Refusal::NotJson))
+    Box::pin(timeout(BODY_WITHIN, reading)).await.unwrap_or(Err(Refusal::NotJson))
 }
 
 /// Reads a body that nobody wants, so that the connection can be used on. `false` if there is too much of it.
-pub(super) async fn discard<B>(body: B) -> bool
+pub(super) async fn discard<B>(body: &mut B) -> bool
 where
-    B: http_body::Body<Data = Bytes>,
+    B: http_body::Body<Data = Bytes> + Send + Unpin,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let read = timeout(DISCARD_WITHIN, read_body(body, DISCARD_UP_TO)).await;
@@ -82,15 +82,14 @@ fn not_a_message(body: &Bytes) -> Refusal {
     if is_json { Refusal::NotJsonRpc } else { Refusal::NotJson }
 }
 
-async fn read_body<B>(body: B, limit: usize) -> Result<Bytes, Refusal>
+async fn read_body<B>(body: &mut B, limit: usize) -> Result<Bytes, Refusal>
 where
-    B: http_body::Body<Data = Bytes>,
+    B: http_body::Body<Data = Bytes> + Send + Unpin,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     if body.size_hint().lower() > limit as u64 {
         return Err(Refusal::TooLarge);
     }
-    let mut body = pin!(body);
     let mut first: Option<Bytes> = None;
     let mut all = BytesMut::new();
     while let Some(frame) = body.frame().await {
@@ -203,8 +202,8 @@ mod tests {
     async fn a_body_is_read_up_to_the_limit() {
         let body =
             |text: &'static str| http_body_util::Full::new(Bytes::from_static(text.as_bytes()));
-        assert_eq!(whole_body(body("12345"), 5).await.unwrap(), "12345");
-        assert_eq!(whole_body(body("123456"), 5).await, Err(Refusal::TooLarge));
+        assert_eq!(whole_body(&mut body("12345"), 5).await.unwrap(), "12345");
+        assert_eq!(whole_body(&mut body("123456"), 5).await, Err(Refusal::TooLarge));
     }
 
     #[tokio::test(start_paused = true)]
@@ -213,8 +212,8 @@ mod tests {
             http_body::Frame::data(Bytes::from_static(b"{")),
         )]);
         let endless = futures_util::StreamExt::chain(start, futures_util::stream::pending());
-        let body = http_body_util::StreamBody::new(endless);
-        assert_eq!(whole_body(body, 5).await, Err(Refusal::NotJson));
+        let mut body = http_body_util::StreamBody::new(endless);
+        assert_eq!(whole_body(&mut body, 5).await, Err(Refusal::NotJson));
     }
 
     #[test]

@@ -71,9 +71,13 @@ pub(super) fn open<B>(front: &Arc<Front>, caller: Caller, request: &Request<B>) 
 }
 
 /// Takes a message; what there is to answer goes down the stream.
-pub(super) async fn message<B>(front: &Arc<Front>, caller: Caller, request: Request<B>) -> Reply
+pub(super) async fn message<B>(
+    front: &Arc<Front>,
+    caller: Caller,
+    request: &mut Request<B>,
+) -> Reply
 where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + Unpin,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     match try_message(front, &caller, request).await {
@@ -85,17 +89,16 @@ where
 async fn try_message<B>(
     front: &Arc<Front>,
     caller: &Caller,
-    request: Request<B>,
+    request: &mut Request<B>,
 ) -> Result<(), Refusal>
 where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + Unpin,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let (parts, body) = request.into_parts();
     let limit = front.gateway.config().gateway.max_body_bytes;
-    let body = incoming::whole_body(body, limit).await?;
-    incoming::has_json_body(&parts.headers)?;
-    let query = parts.uri.query().unwrap_or_default();
+    let body = incoming::whole_body(request.body_mut(), limit).await?;
+    incoming::has_json_body(request.headers())?;
+    let query = request.uri().query().unwrap_or_default();
     let number = query.split('&').find_map(|pair| pair.strip_prefix("sessionId="));
     let piped = number.and_then(|number| front.sse.table().get(number).cloned());
     let piped = piped.filter(|piped| piped.is_of(caller)).ok_or(Refusal::UnknownSession)?;
@@ -106,7 +109,7 @@ where
         return Err(Refusal::TooManyRequests);
     }
     for message in incoming::messages(&body)? {
-        piped.take(message, Some(parts.headers.clone())).await;
+        piped.take(message, Some(request.headers().clone())).await;
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -13,6 +14,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::Front;
+use crate::cancelled::cancelled;
 use crate::tasks::Tasks;
 
 /// How long a client may take to send the headers of a request.
@@ -55,18 +57,17 @@ pub(crate) async fn serve(
         let _ = stream.set_nodelay(true);
         let (front, stop) = (front.clone(), stop.clone());
         tasks.spawn(async move {
-            let service = service_fn(move |request| {
-                let front = front.clone();
-                async move { Ok::<_, Infallible>(front.answer(request).await) }
-            });
+            let service =
+                service_fn(move |request| front.clone().answer(request).map(Ok::<_, Infallible>));
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(HEADERS_WITHIN)
                 .serve_connection(TokioIo::new(stream), service);
             tokio::pin!(connection);
             let result = tokio::select! {
+                biased;
                 result = connection.as_mut() => result,
-                () = stop.cancelled() => {
+                () = cancelled(&stop) => {
                     connection.as_mut().graceful_shutdown();
                     connection.await
                 }

@@ -39,10 +39,10 @@ pub(super) async fn answer<B>(
     front: &Arc<Front>,
     caller: Caller,
     server: Option<&str>,
-    request: Request<B>,
+    request: &mut Request<B>,
 ) -> Reply
 where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + Unpin,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let result = match *request.method() {
@@ -58,28 +58,31 @@ async fn post<B>(
     front: &Arc<Front>,
     caller: Caller,
     server: Option<&str>,
-    request: Request<B>,
+    request: &mut Request<B>,
 ) -> Result<Reply, Refusal>
 where
-    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + Unpin,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let (parts, body) = request.into_parts();
     let config = front.gateway.config();
     // First of all, so that the connection can be used on whatever else is wrong.
-    let body = incoming::whole_body(body, config.gateway.max_body_bytes).await?;
-    incoming::accepts_both(&parts.headers)?;
-    incoming::has_json_body(&parts.headers)?;
+    let body = incoming::whole_body(request.body_mut(), config.gateway.max_body_bytes).await?;
+    let headers = request.headers_mut();
+    incoming::accepts_both(headers)?;
+    incoming::has_json_body(headers)?;
     let is_batch = incoming::is_batch(&body);
     let mut messages = incoming::messages(&body)?;
     if let [Message::Request { id, method, params }] = &messages[..]
         && method == "initialize"
         && !is_batch
     {
-        return initialize(front, caller, server, parts.headers, id, params.as_ref()).await;
+        let headers = std::mem::take(headers);
+        let answering = initialize(front, caller, server, headers, id, params.as_ref());
+        // In a box, as whatever is rare: what comes often need not move room for it about.
+        return Box::pin(answering).await;
     }
-    let version = incoming::protocol_version(&parts.headers)?;
-    let (session, new_id) = match session_id(&parts.headers)? {
+    let version = incoming::protocol_version(headers)?;
+    let (session, new_id) = match session_id(headers)? {
         Some(id) => (front.sessions.find(&front.gateway, id, &caller, server)?, None),
         None if config.gateway.lenient => {
             let version = version.unwrap_or(ASSUMED);
@@ -97,10 +100,10 @@ where
         if session.client.introduction.version != WITH_BATCHES {
             return Err(Refusal::BatchNotAllowed);
         }
-        batch(front, &session, messages, parts.headers)?
+        batch(front, &session, messages, std::mem::take(headers))?
     } else {
         let message = messages.pop().ok_or(Refusal::NotJsonRpc)?;
-        one(front, &session, message, parts.headers).await?
+        one(front, &session, message, headers).await?
     };
     if let Some(id) = new_id {
         with_session(&mut reply, &id);
@@ -113,7 +116,7 @@ async fn one(
     front: &Arc<Front>,
     session: &Arc<Session>,
     message: Message,
-    headers: HeaderMap,
+    headers: &mut HeaderMap,
 ) -> Result<Reply, Refusal> {
     match message {
         Message::Request { .. } if front.gateway.draining.is_cancelled() => {
@@ -164,7 +167,7 @@ async fn call(
     id: RawJson,
     method: String,
     params: Option<RawJson>,
-    headers: HeaderMap,
+    headers: &mut HeaderMap,
 ) -> Reply {
     // A stream can be taken up again should the connection break, which is worth its small price for every call that is
     // not over in a moment.
@@ -209,7 +212,7 @@ fn batch(
     front: &Arc<Front>,
     session: &Arc<Session>,
     messages: Vec<Message>,
-    headers: HeaderMap,
+    mut headers: HeaderMap,
 ) -> Result<Reply, Refusal> {
     if messages.len() > MAX_BATCH {
         return Err(Refusal::BatchTooLong);
@@ -226,7 +229,7 @@ fn batch(
         }
     }
     let log = Arc::new(EventLog::of_call());
-    let headers = front.gateway.to_pass_on(headers);
+    let headers = front.gateway.to_pass_on(&mut headers);
     let context = RequestContext { stream: Outlet::Log(log.clone()), headers, takes_pieces: false };
     let mut first = None;
     let mut calls = Vec::new();

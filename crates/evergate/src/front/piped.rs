@@ -191,7 +191,7 @@ impl Piped {
             return self.send(respond::line(&id, &answer)).await;
         };
         let (myself, unanswered) = (self.clone(), Unanswered::new(self));
-        let headers = headers.and_then(|headers| self.gateway.to_pass_on(headers));
+        let headers = headers.and_then(|mut headers| self.gateway.to_pass_on(&mut headers));
         let mut answering = Box::pin(async move {
             let context = RequestContext {
                 stream: Outlet::Pipe(myself.pipe.clone()),

@@ -13,8 +13,9 @@ use super::log_level::Level;
 use super::merged::Owner;
 use super::names;
 use super::outlet::Outlet;
-use super::params::{self, Addressed};
+use super::params::{self, ToolCall};
 use super::view::View;
+use crate::cancelled::cancelled;
 
 /// How a request ended.
 #[derive(Debug)]
@@ -74,7 +75,7 @@ impl Gateway {
         let answer = tokio::select! {
             biased;
             answer = self.dispatch(client, method, params, context, &guard) => answer,
-            () = guard.cancel.cancelled() => Answer::Cancelled,
+            () = cancelled(&guard.cancel) => Answer::Cancelled,
         };
         if guard.cancel.is_cancelled() { Answer::Cancelled } else { answer }
     }
@@ -123,13 +124,61 @@ impl Gateway {
         context: &RequestContext,
         guard: &CallGuard,
     ) -> Answer {
+        if method == "tools/call" {
+            return self.call_tool(client, method, params, context, guard).await;
+        }
+        // In a box, so that tool calls, which are most, need not move room for the rest about.
+        Box::pin(self.dispatch_others(client, method, params, context, guard)).await
+    }
+
+    async fn call_tool(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        method: String,
+        params: Option<RawJson>,
+        context: &RequestContext,
+        guard: &CallGuard,
+    ) -> Answer {
+        let call = match ToolCall::read(params.as_ref()) {
+            Ok(call) => call,
+            Err(wrong) => return invalid(wrong),
+        };
+        let name = &*call.name;
+        let Some(owner) = self.tool_owner(client, name).await else {
+            return match self.why_off(client, name) {
+                Some((server, why)) => Answer::Error(error_body::unavailable(&server, &why)),
+                None => invalid(&format!("Unknown tool: {name}")),
+            };
+        };
+        let renamed = params.as_ref().filter(|_| name != owner.own);
+        let renamed = renamed.map(|params| call.renamed(params, &owner.own));
+        let progress_token = call.progress_token;
+        let forwarded = Forward {
+            method,
+            params: renamed.or(params),
+            tool: Some(owner.own),
+            progress_token,
+            cancel: guard.cancel.clone(),
+            number: guard.number,
+        };
+        forward(self, client, &owner.server, forwarded, context).await
+    }
+
+    async fn dispatch_others(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        method: String,
+        params: Option<RawJson>,
+        context: &RequestContext,
+        guard: &CallGuard,
+    ) -> Answer {
         let Some(fields) = params::read(params.as_ref()) else {
-            return invalid("params must be an object");
+            return invalid(params::NO_OBJECT);
         };
         let Ok(progress_token) = fields.progress_token() else {
-            return invalid("params._meta must be an object with at most one progressToken");
+            return invalid(params::BAD_META);
         };
-        let forwarded = Forward {
+        let mut forwarded = Forward {
             method,
             params: params.clone(),
             tool: None,
@@ -137,41 +186,6 @@ impl Gateway {
             cancel: guard.cancel.clone(),
             number: guard.number,
         };
-        if forwarded.method == "tools/call" {
-            return self.call_tool(client, &fields, forwarded, context).await;
-        }
-        // In a box, so that tool calls, which are most, need not move room for the rest about.
-        Box::pin(self.dispatch_others(client, &fields, forwarded, context)).await
-    }
-
-    async fn call_tool(
-        self: &Arc<Self>,
-        client: &Arc<Client>,
-        fields: &Addressed<'_>,
-        mut forwarded: Forward,
-        context: &RequestContext,
-    ) -> Answer {
-        let Some(name) = fields.name.and_then(params::text) else {
-            return invalid("tools/call needs a name");
-        };
-        let Some(owner) = self.tool_owner(client, &name).await else {
-            return match self.why_off(client, &name) {
-                Some((server, why)) => Answer::Error(error_body::unavailable(&server, &why)),
-                None => invalid(&format!("Unknown tool: {name}")),
-            };
-        };
-        forwarded.rename(fields.name, &owner.own);
-        forwarded.tool = Some(owner.own);
-        forward(self, client, &owner.server, forwarded, context).await
-    }
-
-    async fn dispatch_others(
-        self: &Arc<Self>,
-        client: &Arc<Client>,
-        fields: &Addressed<'_>,
-        mut forwarded: Forward,
-        context: &RequestContext,
-    ) -> Answer {
         let method = forwarded.method.clone();
         let method = method.as_str();
         match method {

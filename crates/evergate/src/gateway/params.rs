@@ -1,6 +1,7 @@
 //! The few fields of a request's params that a gateway must know, and how they are replaced without touching the rest.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use bytes::Bytes;
 use evergate_runtime::{RawJson, wire};
@@ -25,6 +26,16 @@ pub(super) struct Addressed<'a> {
     pub(super) cursor: Option<&'a RawValue>,
     #[serde(borrow, default, rename = "_meta")]
     meta: Option<&'a RawValue>,
+}
+
+/// What a gateway must know of a `tools/call`.
+#[derive(Debug)]
+pub(super) struct ToolCall<'a> {
+    pub(super) name: Cow<'a, str>,
+    /// Where the name is in the params, quotes included.
+    place: Range<usize>,
+    /// The client's, if it wants to hear of progress.
+    pub(super) progress_token: Option<RawJson>,
 }
 
 /// A prompt or a resource template.
@@ -53,6 +64,10 @@ struct Cancelled<'a> {
     #[serde(borrow, rename = "requestId")]
     request_id: &'a RawValue,
 }
+
+pub(super) const NO_OBJECT: &str = "params must be an object";
+pub(super) const BAD_META: &str = "params._meta must be an object with at most one progressToken";
+const NO_NAME: &str = "tools/call needs a name";
 
 /// `None` if the params are not an object.
 pub(super) fn read(params: Option<&RawJson>) -> Option<Addressed<'_>> {
@@ -114,6 +129,54 @@ pub(super) fn cancelled_id(params: Option<&RawJson>) -> Option<RawJson> {
     RawJson::from_text(fields.request_id.get().to_owned()).ok()
 }
 
+// === impl ToolCall ===
+
+impl<'a> ToolCall<'a> {
+    /// Else what is wrong with the params.
+    pub(super) fn read(params: Option<&'a RawJson>) -> Result<Self, &'static str> {
+        if let Some(call) = params.and_then(Self::ordinary) {
+            return Ok(call);
+        }
+        let fields = read(params).ok_or(NO_OBJECT)?;
+        let progress_token = fields.progress_token().map_err(|_| BAD_META)?;
+        let (Some(params), Some(name)) = (params, fields.name) else { return Err(NO_NAME) };
+        let text = text(name).ok_or(NO_NAME)?;
+        // It was borrowed from the params, so the distance between the two is where it is.
+        let start = name.get().as_ptr().addr() - params.as_bytes().as_ptr().addr();
+        let place = start..start + name.get().len();
+        Ok(Self { name: text, place, progress_token })
+    }
+
+    /// Nothing in it is special: no field twice, no escapes, no progress wanted.
+    fn ordinary(params: &'a RawJson) -> Option<Self> {
+        let text = std::str::from_utf8(params.as_bytes()).ok()?;
+        let (mut name, mut special) = (None, false);
+        wire::object_fields(text, |field, place| match field {
+            "name" => special |= name.replace(place).is_some(),
+            "uri" | "ref" | "level" | "cursor" | "_meta" => special = true,
+            _ => {}
+        })?;
+        let place = name.filter(|_| !special)?;
+        let name = text[place.clone()].strip_prefix('"')?.strip_suffix('"')?;
+        (!name.contains('\\')).then(|| Self {
+            name: Cow::Borrowed(name),
+            place,
+            progress_token: None,
+        })
+    }
+
+    /// The params it was read from, with another name.
+    pub(super) fn renamed(&self, params: &RawJson, own: &str) -> RawJson {
+        let params = params.as_bytes();
+        let mut text = Vec::with_capacity(params.len() + own.len());
+        text.extend_from_slice(&params[..self.place.start]);
+        // A string always serializes, and writing into a Vec cannot fail.
+        let _ = serde_json::to_writer(&mut text, own);
+        text.extend_from_slice(&params[self.place.end..]);
+        RawJson::from_valid(text)
+    }
+}
+
 // === impl Addressed ===
 
 impl<'a> Addressed<'a> {
@@ -147,6 +210,33 @@ mod tests {
             with_text(&params, name, "c\"").as_str(),
             r#"{ "x": 1.0, "name" : "c\"","arguments":{"name":"kept","n":9223372036854775808}}"#
         );
+    }
+
+    #[test]
+    fn a_tool_call_is_read_alike_whichever_way_it_is_written() {
+        let read = |text: &str| {
+            let params = RawJson::from_text(text.to_owned()).unwrap();
+            let call = ToolCall::read(Some(&params)).map_err(str::to_owned)?;
+            let token = call.progress_token.as_ref().map(|token| token.as_str().to_owned());
+            Ok::<_, String>((
+                call.name.to_string(),
+                token,
+                call.renamed(&params, "n\"").as_str().to_owned(),
+            ))
+        };
+        let plain = read(r#"{"arguments":{"name":1},"name":"a__b","x":[]}"#).unwrap();
+        let renamed = r#"{"arguments":{"name":1},"name":"n\"","x":[]}"#;
+        assert_eq!(plain, ("a__b".to_owned(), None, renamed.to_owned()));
+        let meta = read(r#"{ "name" : "\u0061", "_meta":{"progressToken":1}}"#).unwrap();
+        let renamed = r#"{ "name" : "n\"", "_meta":{"progressToken":1}}"#;
+        assert_eq!(meta, ("a".to_owned(), Some("1".to_owned()), renamed.to_owned()));
+        assert_eq!(read("[]"), Err(NO_OBJECT.to_owned()));
+        assert_eq!(read(r#"{"name":"a","name":"a"}"#), Err(NO_OBJECT.to_owned()));
+        assert_eq!(read(r#"{"name":"a","cursor":1,"cursor":1}"#), Err(NO_OBJECT.to_owned()));
+        assert_eq!(read(r#"{"name":"a","_meta":1}"#), Err(BAD_META.to_owned()));
+        assert_eq!(read(r#"{"name":1}"#), Err(NO_NAME.to_owned()));
+        assert_eq!(read("{}"), Err(NO_NAME.to_owned()));
+        assert_eq!(ToolCall::read(None).unwrap_err(), NO_NAME);
     }
 
     #[test]

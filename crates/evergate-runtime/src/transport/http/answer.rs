@@ -71,7 +71,7 @@ impl HttpLink {
         let limit = self.max_message_bytes;
         let mut start = None;
         let collecting = body::collect_while(body, limit, |so_far, size| {
-            start = result_start(so_far, size, watch).filter(|_| takes_pieces());
+            start = result_start(so_far, size, watch).filter(|_| takes_pieces(size));
             start.is_none()
         });
         let body = match (collecting.await.map_err(unanswered)?, start) {
