@@ -16,6 +16,7 @@ mod gateway;
 mod hash;
 mod logging;
 mod output;
+mod random;
 mod serve;
 mod state;
 mod tasks;

@@ -16,8 +16,7 @@ mod tests;
 
 use std::fmt;
 
-use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
-use aws_lc_rs::rand;
+use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use evergate_runtime::RawJson;
@@ -26,6 +25,7 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use self::reduce::smaller;
+use crate::random;
 
 /// What an id says about its session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub(crate) struct SessionFacts {
 /// The keys of session ids: the first seals, all open.
 pub(crate) struct SessionKeys {
     /// Never empty.
-    keys: Vec<RandomizedNonceKey>,
+    keys: Vec<LessSafeKey>,
 }
 
 /// A key that cannot be used.
@@ -130,8 +130,8 @@ impl SessionKeys {
                 return Err(BadKey::TooShort { position });
             }
             let bytes = Sha256::new().chain_update(KEY_DOMAIN).chain_update(text).finalize();
-            RandomizedNonceKey::new(&AES_256_GCM_SIV, &bytes)
-                .map_err(|_| BadKey::Unusable { position })
+            let key = UnboundKey::new(&AES_256_GCM_SIV, &bytes);
+            key.map(LessSafeKey::new).map_err(|_| BadKey::Unusable { position })
         };
         Ok(Self { keys: texts.iter().enumerate().map(key).collect::<Result<_, _>>()? })
     }
@@ -141,12 +141,13 @@ impl SessionKeys {
     pub(crate) fn seal(&self, facts: &SessionFacts) -> Result<String, CannotSeal> {
         let mut text = smaller(facts, MAX_TEXT_BYTES).ok_or(CannotSeal::TooLarge)?;
         let key = self.keys.first().ok_or(CannotSeal::Cipher)?;
-        let nonce = key
-            .seal_in_place_append_tag(Aad::from([FORMAT]), &mut text)
+        let nonce: [u8; NONCE_LEN] = random::bytes().map_err(|_| CannotSeal::Cipher)?;
+        let sealing = Nonce::assume_unique_for_key(nonce);
+        key.seal_in_place_append_tag(sealing, Aad::from([FORMAT]), &mut text)
             .map_err(|_| CannotSeal::Cipher)?;
         let mut id = Vec::with_capacity(1 + NONCE_LEN + text.len());
         id.push(FORMAT);
-        id.extend_from_slice(nonce.as_ref());
+        id.extend_from_slice(&nonce);
         id.extend_from_slice(&text);
         Ok(URL_SAFE_NO_PAD.encode(id))
     }
@@ -182,10 +183,8 @@ impl fmt::Debug for SessionKeys {
 impl SessionFacts {
     /// A uid that no other session has.
     pub(crate) fn new_uid() -> [u8; 16] {
-        let mut uid = [0; 16];
         // A system without randomness could not seal an id either: that is where it is reported.
-        let _ = rand::fill(&mut uid);
-        uid
+        random::bytes().unwrap_or_default()
     }
 
     fn read(text: &[u8]) -> Option<Self> {

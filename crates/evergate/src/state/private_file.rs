@@ -4,9 +4,8 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use aws_lc_rs::rand;
-
 use super::hex;
+use crate::random;
 
 /// Makes a directory and those above it, unless it is there.
 pub(super) fn create_directory(path: &Path) -> io::Result<()> {
@@ -49,8 +48,7 @@ fn with_temporary(
 }
 
 fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
-    let mut random = [0; 8];
-    rand::fill(&mut random).map_err(|_| io::Error::other("the system gives no random bytes"))?;
+    let random: [u8; 8] = random::bytes().map_err(io::Error::other)?;
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.tmp", hex(&random)));
     Ok(path.with_file_name(name))

@@ -4,18 +4,15 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use aws_lc_rs::rand;
-
 use super::{hex, private_file};
+use crate::random;
 
 /// As many as the cipher's key has.
 const KEY_BYTES: usize = 32;
 
 pub(super) fn read_or_create(path: &Path) -> io::Result<Vec<String>> {
     if !path.try_exists().map_err(|error| at(path, &error))? {
-        let mut key = [0; KEY_BYTES];
-        rand::fill(&mut key)
-            .map_err(|_| io::Error::other("the system gives no random bytes for a session key"))?;
+        let key: [u8; KEY_BYTES] = random::bytes().map_err(io::Error::other)?;
         private_file::create_once(path, format!("{}\n", hex(&key)).as_bytes())
             .map_err(|error| at(path, &error))?;
     }
