@@ -1,7 +1,8 @@
 //! What Evergate claims, measured beside what people would use instead.
 //!
 //! - [`product`]: how each product is started in front of MCP servers, one small file each.
-//! - `faults` (`./scripts/faults`): what happens to calls when servers die behind each of them.
+//! - [`faults`] (`./scripts/faults`): what happens to calls when servers die behind each of them.
 //! - `bench` (`./scripts/bench`): what each of them costs.
 
+pub mod faults;
 pub mod product;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::time::Duration;
 
 use super::{Address, Places, Port, Program, Transport, Upstream};
 
@@ -37,6 +38,8 @@ pub(super) struct Site<'a> {
     pub(super) places: &'a Places,
     /// Its own, gone when it is.
     pub(super) folder: &'a Path,
+    /// How long a call may take, for products that have a setting for it.
+    pub(super) call_timeout: Option<Duration>,
 }
 
 /// How it is started, and where it then is.
