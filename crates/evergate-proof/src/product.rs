@@ -11,10 +11,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 mod adapter;
+mod contextforge;
 mod direct;
 mod evergate;
 mod fastmcp;
 mod haproxy;
+mod http;
 mod installed;
 mod mcp_hub;
 mod mcp_proxy_npm;
@@ -46,6 +48,8 @@ pub enum Product {
     Haproxy,
     /// The proxy of a Python framework, for many servers.
     FastMcp,
+    /// A registry and gateway for many servers.
+    ContextForge,
     /// A hub for many servers.
     McpHub,
     /// Between stdio and HTTP, in Python.
@@ -119,6 +123,7 @@ impl Product {
         Self::Nginx,
         Self::Haproxy,
         Self::FastMcp,
+        Self::ContextForge,
         Self::McpHub,
         Self::McpProxyPypi,
         Self::McpProxyNpm,
@@ -133,6 +138,7 @@ impl Product {
             Self::Nginx => &nginx::ADAPTER,
             Self::Haproxy => &haproxy::ADAPTER,
             Self::FastMcp => &fastmcp::ADAPTER,
+            Self::ContextForge => &contextforge::ADAPTER,
             Self::McpHub => &mcp_hub::ADAPTER,
             Self::McpProxyPypi => &mcp_proxy_pypi::ADAPTER,
             Self::McpProxyNpm => &mcp_proxy_npm::ADAPTER,
@@ -263,3 +269,6 @@ impl Places {
         self.peers.join("products").join(path)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,7 +30,7 @@ use evergate_proof::product::{Places, Product};
   ./scripts/faults --list                                  what there is
   ./scripts/faults --peer evergate --short                 all scenarios with Evergate, in a few minutes
   ./scripts/faults --peer evergate --peer direct --scenario outage --transport http
-  ./scripts/faults --jobs 4                                everything, four cells at a time"
+  ./scripts/faults --jobs 8                                everything, eight cells at a time"
 )]
 struct Arguments {
     /// Only this product; may be repeated
@@ -50,7 +50,7 @@ struct Arguments {
     short: bool,
 
     /// Cells at a time; most of their time is waiting
-    #[arg(long, default_value_t = 2, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=32))]
+    #[arg(long, default_value_t = 4, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=32))]
     jobs: u8,
 
     /// Print products, scenarios and transports, and do nothing

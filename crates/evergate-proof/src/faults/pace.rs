@@ -41,12 +41,12 @@ impl Pace {
     /// The durations that the published matrix is made with.
     pub const FULL: Self = Self {
         short: false,
-        deadline: Duration::from_secs(30),
-        product_timeout: Duration::from_secs(20),
+        deadline: Duration::from_secs(20),
+        product_timeout: Duration::from_secs(12),
         outage: Duration::from_secs(10),
         flapping: Duration::from_secs(30),
         slow_start: Duration::from_secs(5),
-        window: Duration::from_secs(15),
+        window: Duration::from_secs(10),
         settle: Duration::from_secs(1),
         news: Duration::from_secs(5),
     };

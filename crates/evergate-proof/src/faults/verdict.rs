@@ -103,6 +103,8 @@ pub const DID_NOT_RUN: &[&str] = &[
     "tool not found",
     "not found",
     "unauthorized",
+    "client registration",
+    "before the message was sent",
     "bad request",
     "session not found",
     "session expired",

@@ -1,6 +1,7 @@
 //! What the file of each product says about it.
 
-use std::path::{Path, PathBuf};
+use std::fmt;
+use std::path::Path;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -43,14 +44,13 @@ pub(super) struct Site<'a> {
 }
 
 /// How it is started, and where it then is.
-#[derive(Debug)]
 pub(super) struct Plan {
     /// Started one after the other, each when the one before is ready. None for what the client starts itself.
     pub(super) services: Vec<Service>,
     /// Where a client goes.
     pub(super) address: Address,
     pub(super) naming: Naming,
-    /// What is to be done once, after the first start.
+    /// For a product that keeps its servers in a database of its own.
     pub(super) setup: Option<Setup>,
 }
 
@@ -59,18 +59,12 @@ pub(super) struct Plan {
 pub(super) struct Service {
     pub(super) program: Program,
     pub(super) port: Port,
+    /// For one that listens before it can serve: the path that tells, and a word of the good answer.
+    pub(super) health: Option<(&'static str, &'static str)>,
 }
 
-/// Registers servers, for a product that keeps them in a database of its own.
-pub(super) type Setup = fn(SetupSite) -> Pin<Box<dyn Future<Output = anyhow::Result<()>> + Send>>;
-
-/// What there is to set up with.
-#[derive(Debug)]
-pub(super) struct SetupSite {
-    pub(super) upstreams: Vec<Upstream>,
-    pub(super) address: Address,
-    pub(super) folder: PathBuf,
-}
+/// What is done once, after the first start.
+pub(super) type Setup = Pin<Box<dyn Future<Output = anyhow::Result<()>> + Send>>;
 
 /// What a product calls a tool of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +73,8 @@ pub(super) enum Naming {
     Plain,
     /// The server's name, this, the tool's name.
     Joined(&'static str),
+    /// The same, with every underscore as a hyphen.
+    Slug(&'static str),
 }
 
 // === impl Naming ===
@@ -88,7 +84,23 @@ impl Naming {
         match self {
             Self::Plain => tool.to_owned(),
             Self::Joined(separator) => format!("{server}{separator}{tool}"),
+            Self::Slug(separator) => format!("{server}{separator}{tool}").replace('_', "-"),
         }
+    }
+}
+
+// === impl Service ===
+
+impl Service {
+    /// Ready when it accepts connections.
+    pub(super) fn new(program: Program, port: Port) -> Self {
+        Self { program, port, health: None }
+    }
+
+    /// Ready when what is at this path has this word in it.
+    pub(super) fn healthy_at(mut self, path: &'static str, word: &'static str) -> Self {
+        self.health = Some((path, word));
+        self
     }
 }
 
@@ -104,7 +116,13 @@ impl Plan {
     /// One program behind which everything is found at this path.
     pub(super) fn one(program: Program, port: Port, path: &str, naming: Naming) -> Self {
         let address = Address::Http(format!("http://127.0.0.1:{port}{path}"));
-        Self { services: vec![Service { program, port }], address, naming, setup: None }
+        Self { services: vec![Service::new(program, port)], address, naming, setup: None }
+    }
+}
+
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan").field("services", &self.services).finish_non_exhaustive()
     }
 }
 

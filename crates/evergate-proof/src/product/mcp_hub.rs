@@ -6,7 +6,7 @@
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
-use super::adapter::{Adapter, Choice, Naming, Plan, Site};
+use super::adapter::{Adapter, Choice, Naming, Plan, Service, Site};
 use super::installed::{node_program, npm};
 use super::{Address, Port, Upstream};
 
@@ -42,9 +42,8 @@ fn plan(site: &Site<'_>) -> anyhow::Result<Plan> {
         program.env(variable, site.folder.join("home").display());
     }
     let address = Address::Sse(format!("http://127.0.0.1:{port}/mcp"));
-    let mut plan = Plan::one(program, port, "", Naming::Joined("__"));
-    plan.address = address;
-    Ok(plan)
+    let service = Service::new(program, port).healthy_at("/api/health", "\"ready\"");
+    Ok(Plan { services: vec![service], address, naming: Naming::Joined("__"), setup: None })
 }
 
 fn config_text(upstreams: &[Upstream]) -> String {

@@ -13,6 +13,8 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::Program;
+use super::adapter::Service;
+use super::http::get;
 use super::tree::MARK;
 
 /// Longer than the slowest product takes on a busy machine.
@@ -24,11 +26,16 @@ const STOP: Duration = Duration::from_secs(10);
 /// Often enough that start times can be compared in milliseconds.
 const POLL: Duration = Duration::from_millis(2);
 
+/// Waits for the end of its input, which we hold, and then kills the group that it was told.
+const GUARDIAN: &str = "read -r _; kill -s KILL -- \"-$1\"";
+
 /// A program that leads a process group of its own and writes to the log of its product.
 #[derive(Debug)]
 pub(super) struct Process {
     child: Child,
     pid: u32,
+    /// Ends the group should we be killed, when nothing of ours is run any more.
+    _guardian: Child,
 }
 
 // === impl Process ===
@@ -51,22 +58,28 @@ impl Process {
             .spawn()
             .with_context(|| format!("cannot start {}", program.command.display()))?;
         let pid = child.id().context("it ended at once")?;
-        Ok(Self { child, pid })
+        let mut guardian = Command::new("sh");
+        guardian.args(["-c", GUARDIAN, "guardian", &pid.to_string()]);
+        guardian.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        // Not in our group, which a key press may end.
+        guardian.process_group(0).kill_on_drop(true);
+        let guardian = guardian.spawn().context("cannot start its guardian")?;
+        Ok(Self { child, pid, _guardian: guardian })
     }
 
     pub(super) fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Returns when it accepts connections on this port.
-    pub(super) async fn ready(&mut self, port: u16) -> anyhow::Result<()> {
+    /// Returns when it can serve.
+    pub(super) async fn ready(&mut self, service: &Service) -> anyhow::Result<()> {
         let deadline = Instant::now() + START;
-        while TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_err() {
+        while !is_ready(service).await {
             if let Some(status) = self.child.try_wait()? {
                 bail!("it ended before it was ready: {status}");
             }
             if Instant::now() > deadline {
-                bail!("it does not listen after {} s", START.as_secs());
+                bail!("it is not ready after {} s", START.as_secs());
             }
             sleep(POLL).await;
         }
@@ -97,6 +110,17 @@ impl Drop for Process {
         if let Some(group) = self.child.id().and_then(pid) {
             let _ = kill_process_group(group, Signal::KILL);
         }
+    }
+}
+
+async fn is_ready(service: &Service) -> bool {
+    let port = service.port.number();
+    let Some((path, word)) = service.health else {
+        return TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.is_ok();
+    };
+    match get(&format!("http://127.0.0.1:{port}{path}")).await {
+        Ok((status, body)) => status.is_success() && String::from_utf8_lossy(&body).contains(word),
+        Err(_) => false,
     }
 }
 

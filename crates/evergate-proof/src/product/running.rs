@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use tempfile::TempDir;
 use tokio::time::{Instant, sleep};
 
-use super::adapter::{Adapter, Plan, SetupSite, Site};
+use super::adapter::{Adapter, Naming, Plan, Service, Site};
 use super::process::{Process, kill};
 use super::tree::{self, Tree};
 use super::{Address, Places, Upstream};
@@ -24,7 +24,9 @@ const AFTERLIFE: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub struct Running {
     name: &'static str,
-    plan: Plan,
+    services: Vec<Service>,
+    address: Address,
+    naming: Naming,
     processes: Vec<Process>,
     tree: Mutex<Tree>,
     mark: String,
@@ -65,32 +67,31 @@ impl Running {
         let folder = TempDir::with_prefix("evergate-proof-").context("no temporary folder")?;
         let plan =
             (adapter.plan)(&Site { upstreams, places, folder: folder.path(), call_timeout })?;
+        let Plan { services, address, naming, setup } = plan;
         let tree = Mutex::new(Tree::new(&mark));
         let name = adapter.name;
-        let mut this = Self { name, plan, processes: Vec::new(), tree, mark, folder };
+        let mut this =
+            Self { name, services, address, naming, processes: Vec::new(), tree, mark, folder };
         this.launch().await?;
-        if let Some(setup) = this.plan.setup {
-            let upstreams = upstreams.to_vec();
-            let folder = this.folder.path().to_owned();
-            let done = setup(SetupSite { upstreams, address: this.address(), folder }).await;
-            done.with_context(|| this.complaint("cannot be set up"))?;
+        if let Some(setup) = setup {
+            setup.await.with_context(|| this.complaint("cannot be set up"))?;
         }
         Ok(this)
     }
 
     /// Where a client goes. A program is for the client to start.
     pub fn address(&self) -> Address {
-        self.plan.address.clone()
+        self.address.clone()
     }
 
     /// What the client has to call a tool of a server.
     pub fn tool_name(&self, server: &str, tool: &str) -> String {
-        self.plan.naming.tool(server, tool)
+        self.naming.tool(server, tool)
     }
 
     /// All its processes that are alive now. What the client starts is the client's.
     pub fn pids(&self) -> Vec<u32> {
-        if self.plan.services.is_empty() { Vec::new() } else { self.tree().alive() }
+        if self.services.is_empty() { Vec::new() } else { self.tree().alive() }
     }
 
     /// Processor time of all of them, and of those that ended and were waited for, in hundredths.
@@ -105,7 +106,7 @@ impl Running {
 
     /// Ends it as an init system would, and starts it again: same port, same configuration, same state.
     pub async fn restart(&mut self) -> anyhow::Result<()> {
-        if self.plan.services.is_empty() {
+        if self.services.is_empty() {
             bail!("{} has no process of its own to restart", self.name);
         }
         self.end().await;
@@ -126,12 +127,12 @@ impl Running {
 
     async fn launch(&mut self) -> anyhow::Result<()> {
         let log = self.log();
-        for at in 0..self.plan.services.len() {
-            let service = &self.plan.services[at];
+        for at in 0..self.services.len() {
+            let service = &self.services[at];
             let folder = self.folder.path();
             let mut process = Process::start(&service.program, folder, &log, &self.mark)?;
             self.tree().add_leader(process.pid());
-            let ready = process.ready(service.port.number()).await;
+            let ready = process.ready(service).await;
             self.processes.push(process);
             ready.with_context(|| self.complaint("did not start"))?;
         }

@@ -158,11 +158,11 @@ impl Events {
 
     async fn next(&mut self) -> String {
         loop {
-            if let Some((event, rest)) = self.text.split_once("\n\n") {
+            if let Some(end) = self.text.find("\n\n") {
+                let event: String = self.text.drain(..end + 2).collect();
                 let lines = event.lines().filter_map(|line| line.strip_prefix("data:"));
                 let data: Vec<&str> = lines.map(str::trim_start).collect();
                 let data = data.join("\n");
-                self.text = rest.to_owned();
                 if !data.is_empty() {
                     return data;
                 }

@@ -1,5 +1,7 @@
 //! Whatever is installed. What is not, is named by `./scripts/install-products`.
 
+use std::slice::from_ref;
+
 use evergate_proof::product::{Leftover, Product, Upstream};
 
 use crate::support::{TRANSPORTS, behind, echo, places, started};
@@ -10,8 +12,8 @@ async fn every_product_stands_in_front_of_one_server_of_each_kind() {
     for product in chosen() {
         for transport in TRANSPORTS {
             let behind = behind("alpha", transport).await;
-            let upstreams = [behind.upstream.clone()];
-            try_out(product, &format!("{transport:?}"), &upstreams).await;
+            let upstreams = from_ref(&behind.upstream);
+            try_out(product, &format!("{transport:?}"), upstreams).await;
         }
     }
 }
