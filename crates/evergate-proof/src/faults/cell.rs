@@ -70,7 +70,7 @@ impl Cell {
         let started = self.product.start_with(&upstreams, places, Some(pace.product_timeout)).await;
         let mut running = match started {
             Ok(running) => running,
-            Err(error) => return Ok(Outcome::DidNotStart(format!("{error:#}"))),
+            Err(error) => return Ok(Outcome::DidNotStart(in_short(&format!("{error:#}")))),
         };
         if self.scenario == Scenario::GatewayRestart
             && let Some(why) = cannot_be_restarted(self.product, &running)
@@ -184,6 +184,13 @@ async fn clean_up(host: Arc<Host>, running: Running, backends: &[Backend]) -> an
     }
     outlived.extend(children());
     Ok(of_the_client + outlived.len() as u64)
+}
+
+/// What it was, and the last that was said about it.
+fn in_short(complaint: &str) -> String {
+    let first = complaint.lines().next().unwrap_or_default();
+    let last = last_line(complaint);
+    if first == last { first.to_owned() } else { format!("{first} {last}") }
 }
 
 fn last_line(log: &str) -> &str {

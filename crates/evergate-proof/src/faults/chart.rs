@@ -10,14 +10,14 @@ use crate::faults::scenario::Scenario;
 use crate::faults::verdict::Grade;
 
 const LABEL: usize = 292;
-const COLUMN: usize = 104;
+const COLUMN: usize = 108;
 const ROW: usize = 21;
 const TOP: usize = 92;
 const GAP: usize = 6;
 
 const STYLE: &str = "
   text { font: 12px system-ui, -apple-system, 'Segoe UI', sans-serif; fill: #1f2328 }
-  .title { font-size: 15px; font-weight: 600 } .head { font-weight: 600; text-anchor: middle } .quiet { fill: #59636e }
+  .title { font-size: 15px; font-weight: 600 } .head { font-size: 11px; font-weight: 600; text-anchor: middle } .quiet { fill: #59636e }
   .word { font-size: 11px } .back { fill: #ffffff } .line { stroke: #d1d9e0 }
   .perfect rect { fill: #dafbe1 } .perfect path { fill: #1a7f37 }
   .noticed rect { fill: #ddf4ff } .noticed path { fill: #0969da }

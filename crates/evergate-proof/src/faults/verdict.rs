@@ -105,6 +105,7 @@ pub const DID_NOT_RUN: &[&str] = &[
     "unauthorized",
     "client registration",
     "before the message was sent",
+    "'initialize' timed out",
     "bad request",
     "session not found",
     "session expired",
@@ -259,6 +260,7 @@ fn errors(calls: &[Call]) -> Vec<(String, u64)> {
             }
         };
         let text = without_details(&text.replace(&call.id, "ID"));
+        let text = if text.is_empty() { "(an error without a word)".to_owned() } else { text };
         *counts.entry(text.chars().take(ERROR_CHARS).collect()).or_default() += 1;
     }
     let mut errors: Vec<_> = counts.into_iter().collect();
