@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::faults::client::Told;
 use crate::faults::scenario::Scenario;
 use crate::faults::script::{News, Story};
-use crate::faults::witness::{Call, End, Seen};
+use crate::faults::witness::{Call, End, Seen, Strike};
 
 /// The worst that happened in a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -212,12 +212,18 @@ impl Tally {
     }
 }
 
-/// Whether nobody in the product's place could have answered this call: its server is dead for good, or it must not be
-/// repeated and was under way when the fault struck.
+/// Whether nobody in the product's place could have answered this call: its server is dead for good, or there was no
+/// product, or the call was under way when the fault struck and must not be repeated. What says that it did not run, and
+/// did not, was not under way: it could have been sent later.
 fn is_inevitable(call: &Call, seen: &Seen) -> bool {
-    let under_way = || seen.strikes.iter().any(|strike| strike.hit(call.started, call.ended));
-    let away = || seen.gateway_away.iter().any(|away| away.hit(call.started, call.ended));
-    call.doomed || away() || (!call.tool.is_repeatable() && under_way())
+    let struck =
+        |strikes: &[Strike]| strikes.iter().any(|strike| strike.hit(call.started, call.ended));
+    let never_left = match &call.end {
+        End::Failed(told) => Clarity::of(told) == Clarity::DidNotRun && call.executions == 0,
+        _ => false,
+    };
+    let under_way = !call.tool.is_repeatable() && struck(&seen.strikes) && !never_left;
+    call.doomed || struck(&seen.gateway_away) || under_way
 }
 
 /// Whether an error leaves the client in the dark about a call that must not be repeated blindly.

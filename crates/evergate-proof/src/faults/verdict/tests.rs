@@ -1,7 +1,7 @@
 use tokio::time::Instant;
 
 use super::*;
-use crate::faults::witness::{Look, Strike, Tool};
+use crate::faults::witness::{Look, Tool};
 
 fn at(ms: u64) -> Instant {
     // One beginning for all times of a test.
@@ -83,6 +83,8 @@ fn a_clear_error_spoils_nothing_where_it_was_inevitable() {
     assert_eq!((under_way.grade, under_way.failed, under_way.inevitable), (Grade::Perfect, 1, 1));
     assert_eq!(clear(Tool::Echo, 120, 130).grade, Grade::Noticed, "it came after the strike");
     assert_eq!(clear(Tool::Again, 90, 120).grade, Grade::Noticed, "it could have been repeated");
+    let unsent = call(Tool::Echo, 90, 120, failed("not sent"), 0);
+    assert_eq!(tally(vec![unsent]).grade, Grade::Noticed, "it could have been sent later");
     let doomed = Call { doomed: true, ..call(Tool::Echo, 150, 160, failed("not sent"), 0) };
     assert_eq!(tally(vec![doomed]).grade, Grade::Perfect);
 }
