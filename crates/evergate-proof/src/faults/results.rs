@@ -30,6 +30,9 @@ pub struct Row {
     pub short: bool,
     /// How long the cell took, setting up and cleaning up included.
     pub took_seconds: f64,
+    /// How busy the machine was at its end: processes that wanted to run, averaged over a minute, per processor.
+    #[serde(default)]
+    pub load: Option<f64>,
     /// What came out.
     pub outcome: Outcome,
 }

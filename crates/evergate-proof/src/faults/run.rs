@@ -121,8 +121,18 @@ fn row_from(cell: Cell, pace: Pace, version: &str, took_seconds: f64, outcome: O
         date: today(),
         short: pace.short,
         took_seconds,
+        load: load(),
         outcome,
     }
+}
+
+/// Processes that want to run, averaged over a minute, per processor. Linux only.
+fn load() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    let average: f64 = text.split(' ').next()?.parse().ok()?;
+    let processors = std::thread::available_parallelism().ok()?.get();
+    let processors = f64::from(u32::try_from(processors).ok()?);
+    Some((average / processors * 10.0).round() / 10.0)
 }
 
 /// The day in UTC, as `2026-11-15`.

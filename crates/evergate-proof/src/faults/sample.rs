@@ -36,6 +36,7 @@ pub(crate) fn row(product: &str, scenario: Scenario, transport: Way, outcome: Ou
         date: "2026-11-15".into(),
         short: false,
         took_seconds: 3.5,
+        load: Some(0.5),
         outcome,
     }
 }

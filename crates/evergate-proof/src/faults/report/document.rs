@@ -14,6 +14,9 @@ use crate::product::Product;
 /// How much of an error text a table has room for.
 const QUOTE_CHARS: usize = 110;
 
+/// Above this, processes wait for each other.
+const BUSY: f64 = 1.0;
+
 /// The whole document.
 pub fn markdown(matrix: &Matrix) -> String {
     let mut text = String::new();
@@ -80,7 +83,26 @@ new handshakes | list blinked | orphans |
         );
     }
     text += "\nA product that fails fast is asked more often in the same time, so compare grades rather than sums.\n\n";
+    text += &business(matrix);
     text
+}
+
+/// How busy the machine was, since seconds are only worth as much as it was quiet.
+fn business(matrix: &Matrix) -> String {
+    let mut loads: Vec<f64> =
+        matrix.rows.iter().filter(|row| row.tally().is_some()).filter_map(|row| row.load).collect();
+    loads.sort_by(f64::total_cmp);
+    let (Some(median), Some(most)) = (loads.get(loads.len() / 2), loads.last()) else {
+        return String::new();
+    };
+    let warning = if *most > BUSY {
+        " Above 1 processes wait for each other: trust the grades more than the seconds."
+    } else {
+        ""
+    };
+    format!(
+        "Load of the machine per processor while this was made: {median:.1} (median), {most:.1} (most).{warning}\n\n"
+    )
 }
 
 fn overview(matrix: &Matrix) -> String {
