@@ -4,7 +4,7 @@
 //!
 //! 1. [`scenario`]: the list, as values; [`pace`]: how long each part of it takes.
 //! 2. [`run`]: all cells, a few at a time, each bounded, none able to stop the others.
-//! 3. [`cell`]: one cell: servers, product, client, then what [`script`] says, then the end of everything.
+//! 3. [`cell`]: one cell: servers, product, client, then what [`script`] says (callers are in `traffic`), then the end of everything.
 //! 4. [`upstream`]: the servers, which count what was really executed. [`host`]: the client, an agent host that keeps its
 //!    connection until it is told that it is gone; [`client`] is the Node process with the official SDK in it.
 //! 5. [`witness`]: every call and every list, with times. [`verdict`]: what they amount to, by the same rules for all.
@@ -23,6 +23,7 @@ pub mod run;
 mod sample;
 pub mod scenario;
 pub mod script;
+mod traffic;
 pub mod upstream;
 pub mod verdict;
 pub mod witness;

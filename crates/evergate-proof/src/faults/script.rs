@@ -6,13 +6,12 @@ use std::time::Duration;
 
 use evergate_testkit::SessionLoss;
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
-use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::faults::host::Host;
-use crate::faults::pace::{FLAP_EVERY, LOOK_EVERY, PAUSE, Pace};
+use crate::faults::pace::{FLAP_EVERY, LOOK_EVERY, Pace};
 use crate::faults::scenario::Scenario;
+use crate::faults::traffic::{Caller, Traffic};
 use crate::faults::upstream::Backend;
 use crate::faults::witness::{End, Strike, Tool, Witness};
 use crate::product::Running;
@@ -55,19 +54,6 @@ pub enum News {
     WhenAsked,
     /// The list stayed old.
     Never,
-}
-
-/// Callers that call without a break, and somebody who looks at the list.
-struct Traffic {
-    go_on: watch::Sender<bool>,
-    tasks: JoinSet<()>,
-}
-
-/// One caller: what it calls in turn.
-struct Caller {
-    server: usize,
-    tools: Vec<Tool>,
-    doomed: bool,
 }
 
 /// How often conditions are looked at. Short against every time that is measured.
@@ -299,33 +285,11 @@ impl Stage<'_> {
     }
 
     fn traffic(&self, callers: impl IntoIterator<Item = Caller>) -> Traffic {
-        let (go_on, goes_on) = watch::channel(true);
-        let mut tasks = JoinSet::new();
-        for caller in callers {
-            let names: Vec<_> = caller
-                .tools
-                .iter()
-                .map(|tool| (self.exposed(caller.server, tool.name()), *tool))
-                .collect();
-            let (host, goes_on) = (self.host.clone(), goes_on.clone());
-            tasks.spawn(async move {
-                for (exposed, tool) in names.iter().cycle() {
-                    if !*goes_on.borrow() {
-                        break;
-                    }
-                    host.call(exposed, *tool, caller.doomed).await;
-                    sleep(PAUSE).await;
-                }
-            });
-        }
-        let host = self.host.clone();
-        tasks.spawn(async move {
-            while *goes_on.borrow() {
-                drop(host.look().await);
-                sleep(LOOK_EVERY).await;
-            }
+        let named = callers.into_iter().map(|caller| {
+            let exposed = |tool: &Tool| (self.exposed(caller.server, tool.name()), *tool);
+            (caller.tools.iter().map(exposed).collect(), caller.doomed)
         });
-        Traffic { go_on, tasks }
+        Traffic::start(&self.host, named)
     }
 
     /// Lets one caller call after a fault that struck while nobody called.
@@ -387,24 +351,6 @@ impl Stage<'_> {
         self.witness.note(|seen| seen.calls.truncate(before));
         story.cured_by_new_client = Some(cured);
         story
-    }
-}
-
-// === impl Caller ===
-
-impl Caller {
-    fn plain() -> Self {
-        Self { server: 0, tools: vec![Tool::Echo], doomed: false }
-    }
-}
-
-// === impl Traffic ===
-
-impl Traffic {
-    /// Lets every caller finish what it is doing.
-    async fn stop(mut self) {
-        self.go_on.send_replace(false);
-        while self.tasks.join_next().await.is_some() {}
     }
 }
 

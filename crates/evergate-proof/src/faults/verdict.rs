@@ -213,17 +213,18 @@ impl Tally {
 }
 
 /// Whether nobody in the product's place could have answered this call: its server is dead for good, or there was no
-/// product, or the call was under way when the fault struck and must not be repeated. What says that it did not run, and
-/// did not, was not under way: it could have been sent later.
+/// product, or no server from its beginning to its end; or it was under way when the fault struck and must not be
+/// repeated. What says that it did not run, and did not, was not under way: it could have been sent later.
 fn is_inevitable(call: &Call, seen: &Seen) -> bool {
     let struck =
         |strikes: &[Strike]| strikes.iter().any(|strike| strike.hit(call.started, call.ended));
+    let all_along = seen.strikes.iter().any(|strike| strike.covers(call.started, call.ended));
     let never_left = match &call.end {
         End::Failed(told) => Clarity::of(told) == Clarity::DidNotRun && call.executions == 0,
         _ => false,
     };
     let under_way = !call.tool.is_repeatable() && struck(&seen.strikes) && !never_left;
-    call.doomed || struck(&seen.gateway_away) || under_way
+    call.doomed || all_along || struck(&seen.gateway_away) || under_way
 }
 
 /// Whether an error leaves the client in the dark about a call that must not be repeated blindly.

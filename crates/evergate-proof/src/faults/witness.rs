@@ -120,6 +120,11 @@ impl Strike {
     pub fn hit(&self, started: Instant, ended: Instant) -> bool {
         started <= self.to && ended >= self.from
     }
+
+    /// Whether all of it was in this stretch.
+    pub fn covers(&self, started: Instant, ended: Instant) -> bool {
+        started >= self.from && ended <= self.to
+    }
 }
 
 // === impl Seen ===

@@ -205,9 +205,10 @@ execution of a tool with `idempotentHint` is noted and is no fault.
 - **Ambiguous**: an error, for a call to a tool without annotations, that does not tell whether it ran. It tells if \
 its message, data or causes contain one of {ran}; or one of {not_ran}. If it says that the call did not run and the \
 server executed it, it counts as ambiguous too.
-- **Inevitable**: a failed call that nobody in the product's place could have answered: its server was dead for good; \
-or the product itself was away; or it must not be repeated and was under way when the fault struck, which a call that \
-says that it did not run was not. Such a call does not spoil a cell if its error is clear.
+- **Inevitable**: a failed call that nobody in the product's place could have answered: its server was dead for good, \
+or silent from its beginning to its end; or the product itself was away; or it must not be repeated and was under way \
+when the fault struck, which a call that says that it did not run was not. Such a call does not spoil a cell if its \
+error is clear.
 - **List blinked**: a look at the tool list that failed or lacked tools while the product was running.
 - **Orphans**: processes that are alive after the client and then the product were ended in order (SIGTERM).
 ",

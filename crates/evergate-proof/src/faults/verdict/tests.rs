@@ -85,6 +85,8 @@ fn a_clear_error_spoils_nothing_where_it_was_inevitable() {
     assert_eq!(clear(Tool::Again, 90, 120).grade, Grade::Noticed, "it could have been repeated");
     let unsent = call(Tool::Echo, 90, 120, failed("not sent"), 0);
     assert_eq!(tally(vec![unsent]).grade, Grade::Noticed, "it could have been sent later");
+    let all_along = call(Tool::Echo, 102, 108, failed("not sent"), 0);
+    assert_eq!(tally(vec![all_along]).grade, Grade::Perfect, "nobody was there to send it to");
     let doomed = Call { doomed: true, ..call(Tool::Echo, 150, 160, failed("not sent"), 0) };
     assert_eq!(tally(vec![doomed]).grade, Grade::Perfect);
 }
