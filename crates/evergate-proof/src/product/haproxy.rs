@@ -16,7 +16,7 @@ pub(super) const ADAPTER: Adapter = Adapter {
         Choice {
             setting: "http-reuse always",
             why: "any kept connection to the server serves any client",
-            url: "https://docs.haproxy.org/2.6/configuration.html#4-http-reuse",
+            url: "https://docs.haproxy.org/2.6/configuration.html#4.2-http-reuse",
         },
         Choice {
             setting: "timeout client 1d, timeout server 1d",
