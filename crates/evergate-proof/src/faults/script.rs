@@ -241,7 +241,7 @@ impl Stage<'_> {
         drop(timeout(self.pace.news, until(|| self.server().listeners() > 0)).await);
         self.server().offer_more()?;
         self.server().tell_news();
-        let story = self.calls_after(cut).await;
+        let story = self.calls_after(Instant::now()).await;
         Ok(Story { news: Some(self.news(cut).await), ..story })
     }
 
@@ -295,11 +295,15 @@ impl Stage<'_> {
     /// Lets one caller call after a fault that struck while nobody called.
     async fn calls_after(&self, ended: Instant) -> Story {
         let traffic = self.traffic([Caller::plain()]);
-        self.observe(traffic, ended).await
+        self.observe_for(self.pace.window, traffic, ended).await
     }
 
-    /// Waits for the first good call after the fault, then a little longer.
-    async fn observe(&self, traffic: Traffic, ended: Instant) -> Story {
+    /// Lets those who called all along go on, and one more call from now on. Waits for the first good call after the
+    /// fault, then a little longer.
+    async fn observe(&self, mut traffic: Traffic, ended: Instant) -> Story {
+        // A call that is stuck must not hide that others would work again.
+        let echo = (self.exposed(0, Tool::Echo.name()), Tool::Echo);
+        traffic.add(&self.host, vec![echo], false);
         self.observe_for(self.pace.window, traffic, ended).await
     }
 

@@ -42,28 +42,32 @@ impl Traffic {
         host: &Arc<Host>,
         callers: impl IntoIterator<Item = (Vec<(String, Tool)>, bool)>,
     ) -> Self {
-        let (go_on, goes_on) = watch::channel(true);
-        let mut tasks = JoinSet::new();
+        let mut this = Self { go_on: watch::Sender::new(true), tasks: JoinSet::new() };
         for (names, doomed) in callers {
-            let (host, goes_on) = (host.clone(), goes_on.clone());
-            tasks.spawn(async move {
-                for (exposed, tool) in names.iter().cycle() {
-                    if !*goes_on.borrow() {
-                        break;
-                    }
-                    host.call(exposed, *tool, doomed).await;
-                    sleep(PAUSE).await;
-                }
-            });
+            this.add(host, names, doomed);
         }
-        let host = host.clone();
-        tasks.spawn(async move {
+        let (host, goes_on) = (host.clone(), this.go_on.subscribe());
+        this.tasks.spawn(async move {
             while *goes_on.borrow() {
                 drop(host.look().await);
                 sleep(LOOK_EVERY).await;
             }
         });
-        Self { go_on, tasks }
+        this
+    }
+
+    /// One caller more.
+    pub(super) fn add(&mut self, host: &Arc<Host>, names: Vec<(String, Tool)>, doomed: bool) {
+        let (host, goes_on) = (host.clone(), self.go_on.subscribe());
+        self.tasks.spawn(async move {
+            for (exposed, tool) in names.iter().cycle() {
+                if !*goes_on.borrow() {
+                    break;
+                }
+                host.call(exposed, *tool, doomed).await;
+                sleep(PAUSE).await;
+            }
+        });
     }
 
     /// Lets every caller finish what it is doing.

@@ -194,7 +194,8 @@ The same for every product.
 {timeout} s, so that they can say what became of it first. A caller calls again {pause} ms after its last call ended; \
 the tool list is looked at {look} ms after the last look.
 - **Outage** {outage} s, **flapping** {flapping} s, **slow start** {slow} s. After the fault a product has {window} s \
-to get a call through, plus the time that calls take which are waiting by then.
+to get a call through, plus the time that calls take which are waiting by then. Where calls were made all along, one \
+more caller begins at the end of the fault, so that a call that is stuck does not hide that others work.
 - **Re-initialize**: the client keeps its connection until the SDK says that it is closed, or a request fails with \
 HTTP 404 or with one of these: {gone}. Then it makes a new one, and that is counted. An error that comes as the result \
 of a tool (`isError`) is for the model, and no host reconnects because of it.
