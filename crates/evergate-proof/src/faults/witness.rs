@@ -1,6 +1,7 @@
 //! What was seen: every call, every look at the tool list, every piece of news, with times.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::time::Instant;
 
@@ -113,12 +114,16 @@ impl Tool {
     }
 }
 
+/// How long the news of a death may take to reach a product: what it sends meanwhile is under way to a dead server.
+pub const TRAVEL: Duration = Duration::from_millis(100);
+
 // === impl Strike ===
 
 impl Strike {
-    /// Whether what lasted from `started` to `ended` was under way in this stretch.
+    /// Whether what lasted from `started` to `ended` was under way in this stretch, or left before anybody could know
+    /// of it.
     pub fn hit(&self, started: Instant, ended: Instant) -> bool {
-        started <= self.to && ended >= self.from
+        started <= self.to + TRAVEL && ended >= self.from
     }
 
     /// Whether all of it was in this stretch.

@@ -9,6 +9,7 @@ use crate::faults::results::{Matrix, Outcome, Row, Way};
 use crate::faults::scenario::Scenario;
 use crate::faults::script::News;
 use crate::faults::verdict::{DID_NOT_RUN, Grade, MAY_HAVE_RUN, Tally};
+use crate::faults::witness::TRAVEL;
 use crate::product::Product;
 
 /// How much of an error text a table has room for.
@@ -208,7 +209,8 @@ its message, data or causes contain one of {ran}; or one of {not_ran}. If it say
 server executed it, it counts as ambiguous too.
 - **Inevitable**: a failed call that nobody in the product's place could have answered: its server was dead for good, \
 or silent from its beginning to its end; or the product itself was away; or it must not be repeated and was under way \
-when the fault struck, which a call that says that it did not run was not. Such a call does not spoil a cell if its \
+when the fault struck (or in the {travel} ms after, in which nobody can know), which a call that says that it did not \
+run was not. Such a call does not spoil a cell if its \
 error is clear.
 - **List blinked**: a look at the tool list that failed or lacked tools while the product was running.
 - **Orphans**: processes that are alive after the client and then the product were ended in order (SIGTERM).
@@ -219,6 +221,7 @@ error is clear.
         look = LOOK_EVERY.as_millis(),
         outage = pace.outage.as_secs(),
         flapping = pace.flapping.as_secs(),
+        travel = TRAVEL.as_millis(),
         slow = pace.slow_start.as_secs_f64(),
         window = pace.window.as_secs(),
         gone = words(GONE),

@@ -81,7 +81,12 @@ fn a_clear_error_spoils_nothing_where_it_was_inevitable() {
     let clear = |tool, from, to| tally(vec![call(tool, from, to, failed("outcome unknown"), 1)]);
     let under_way = clear(Tool::Echo, 90, 120);
     assert_eq!((under_way.grade, under_way.failed, under_way.inevitable), (Grade::Perfect, 1, 1));
-    assert_eq!(clear(Tool::Echo, 120, 130).grade, Grade::Noticed, "it came after the strike");
+    assert_eq!(
+        clear(Tool::Echo, 120, 130).grade,
+        Grade::Perfect,
+        "nobody could know of the strike yet"
+    );
+    assert_eq!(clear(Tool::Echo, 220, 230).grade, Grade::Noticed, "it came after the strike");
     assert_eq!(clear(Tool::Again, 90, 120).grade, Grade::Noticed, "it could have been repeated");
     let unsent = call(Tool::Echo, 90, 120, failed("not sent"), 0);
     assert_eq!(tally(vec![unsent]).grade, Grade::Noticed, "it could have been sent later");
