@@ -6,6 +6,7 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -176,9 +177,19 @@ impl Product {
 
     /// Starts it in front of these servers. It accepts connections when this returns.
     pub async fn start(self, upstreams: &[Upstream], places: &Places) -> anyhow::Result<Running> {
+        self.start_with(upstreams, places, None).await
+    }
+
+    /// The same, told that a call may take so long, where it has a setting for that.
+    pub async fn start_with(
+        self,
+        upstreams: &[Upstream],
+        places: &Places,
+        call_timeout: Option<Duration>,
+    ) -> anyhow::Result<Running> {
         self.supports(upstreams).map_err(anyhow::Error::msg)?;
         self.installed(places).map_err(anyhow::Error::msg)?;
-        Running::start(self.adapter(), upstreams, places).await
+        Running::start(self.adapter(), upstreams, places, call_timeout).await
     }
 }
 

@@ -4,6 +4,7 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Mutex;
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -24,6 +25,10 @@ mod streamable_faults;
 
 /// How many connections may wait to be accepted; the usual value.
 const BACKLOG: u32 = 1024;
+
+/// Coming back on a port is tried for two seconds; starting a process takes milliseconds.
+const REVIVALS: u32 = 1000;
+const BETWEEN_REVIVALS: Duration = Duration::from_millis(2);
 
 /// A scripted MCP server on a local port.
 ///
@@ -164,20 +169,27 @@ impl HttpServer {
     /// # Panics
     ///
     /// If somebody else took the port.
-    #[expect(clippy::unused_async, reason = "the counterpart of `kill`, which does wait")]
     pub async fn revive(&self) {
-        let reserved = match &mut *lock(&self.life) {
+        let mut reserved = match &mut *lock(&self.life) {
             Life::Up(_) => return,
             Life::Down(reserved) => reserved.take(),
         };
-        let listener = match reserved {
-            Some(socket) => socket.listen(BACKLOG),
-            None => reserve(self.addr).and_then(|socket| socket.listen(BACKLOG)),
-        };
         let addr = self.addr;
-        self.accept_on(
-            listener.unwrap_or_else(|error| panic!("cannot come back on {addr}: {error}")),
-        );
+        let mut attempts = 0;
+        let listener = loop {
+            let socket = reserved.take().map_or_else(|| reserve(addr), Ok);
+            match socket.and_then(|socket| socket.listen(BACKLOG)) {
+                Ok(listener) => break listener,
+                // A process that is being started elsewhere in this program has a copy of the old listener until it
+                // runs its own code.
+                Err(error) if error.kind() == io::ErrorKind::AddrInUse && attempts < REVIVALS => {
+                    attempts += 1;
+                    tokio::time::sleep(BETWEEN_REVIVALS).await;
+                }
+                Err(error) => panic!("cannot come back on {addr}: {error}"),
+            }
+        };
+        self.accept_on(listener);
     }
 
     fn accept_on(&self, listener: TcpListener) {

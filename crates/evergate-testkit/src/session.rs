@@ -110,6 +110,15 @@ impl Session {
         state.streams.listening().is_some_and(|stream| state.streams.is_live(stream))
     }
 
+    /// Breaks the connection that the client listens on. On transports with one stream that is all
+    /// there is.
+    pub(crate) fn cut_listening(&self) {
+        match &self.outbox {
+            Some(outbox) => drop(outbox.try_send(Outgoing::Cut)),
+            None => lock(&self.state).streams.cut_listening(),
+        }
+    }
+
     /// Ends what the client listens on, as a server does that forgot the session. Answers that
     /// are under way still arrive.
     pub(crate) fn expire(&self) {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 use std::pin::Pin;
+use std::time::Duration;
 
 use super::{Address, Places, Port, Program, Transport, Upstream};
 
@@ -38,6 +39,8 @@ pub(super) struct Site<'a> {
     pub(super) places: &'a Places,
     /// Its own, gone when it is.
     pub(super) folder: &'a Path,
+    /// How long a call may take, for products that have a setting for it.
+    pub(super) call_timeout: Option<Duration>,
 }
 
 /// How it is started, and where it then is.

@@ -61,6 +61,11 @@ pub(super) const ADAPTER: Adapter = Adapter {
             url: SETTINGS,
         },
         Choice {
+            setting: "TOOL_TIMEOUT",
+            why: "how long a call may take; in the fault matrix, where every product has the same deadline",
+            url: SETTINGS,
+        },
+        Choice {
             setting: "CACHE_TYPE=memory",
             why: "one worker needs no cache in the database",
             url: SETTINGS,
@@ -82,7 +87,10 @@ pub(super) const ADAPTER: Adapter = Adapter {
 };
 
 fn plan(site: &Site<'_>) -> anyhow::Result<Plan> {
-    let environment = environment(site.folder);
+    let mut environment = environment(site.folder);
+    if let Some(timeout) = site.call_timeout {
+        environment.push(("TOOL_TIMEOUT".to_owned(), timeout.as_secs().to_string()));
+    }
     let mut services = Vec::new();
     let mut servers = Vec::new();
     for upstream in site.upstreams {

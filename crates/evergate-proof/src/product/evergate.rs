@@ -1,4 +1,7 @@
-//! Evergate with nothing configured but its servers: the defaults are what is measured.
+//! Evergate with nothing configured but its servers, and how long a call may take where everybody is told that: the
+//! defaults are what is measured.
+
+use std::time::Duration;
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
@@ -24,7 +27,7 @@ fn installed(places: &Places) -> Result<String, String> {
 fn plan(site: &Site<'_>) -> anyhow::Result<Plan> {
     let port = Port::free()?;
     let config = site.folder.join("evergate.json");
-    std::fs::write(&config, config_text(site.upstreams))
+    std::fs::write(&config, config_text(site.upstreams, site.call_timeout))
         .context("cannot write its configuration")?;
     let mut program = Program::new(&site.places.evergate);
     program.args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--config"]);
@@ -33,9 +36,16 @@ fn plan(site: &Site<'_>) -> anyhow::Result<Plan> {
     Ok(Plan::one(program, port, "/mcp", Naming::Joined("__")))
 }
 
-fn config_text(upstreams: &[Upstream]) -> String {
+fn config_text(upstreams: &[Upstream], call_timeout: Option<Duration>) -> String {
+    let entry = |upstream: &Upstream| {
+        let mut entry = entry(&upstream.at);
+        if let Some(timeout) = call_timeout {
+            entry["timeout"] = json!(format!("{}ms", timeout.as_millis()));
+        }
+        entry
+    };
     let servers: Value =
-        upstreams.iter().map(|upstream| (upstream.name.clone(), entry(&upstream.at))).collect();
+        upstreams.iter().map(|upstream| (upstream.name.clone(), entry(upstream))).collect();
     format!("{:#}", json!({ "mcpServers": servers }))
 }
 

@@ -4,6 +4,8 @@
 //! default). With one server tools keep their names, with several they get its name and `_` in front. A server that is
 //! down does not keep it from starting.
 
+use std::time::Duration;
+
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
@@ -31,6 +33,11 @@ pub(super) const ADAPTER: Adapter = Adapter {
             url: "https://gofastmcp.com/clients/transports",
         },
         Choice {
+            setting: "\"timeout\" of each server",
+            why: "how long a request may take; in the fault matrix, where every product has the same deadline",
+            url: "https://gofastmcp.com/integrations/mcp-json-configuration",
+        },
+        Choice {
             setting: "--log-level WARNING, --no-banner",
             why: "no line is written for each call",
             url: "https://gofastmcp.com/patterns/cli",
@@ -44,7 +51,7 @@ pub(super) const ADAPTER: Adapter = Adapter {
 fn plan(site: &Site<'_>) -> anyhow::Result<Plan> {
     let port = Port::free()?;
     let config = site.folder.join("mcp.json");
-    std::fs::write(&config, config_text(site.upstreams))
+    std::fs::write(&config, config_text(site.upstreams, site.call_timeout))
         .context("cannot write its configuration")?;
     let mut program = python_program(site.places, "fastmcp", "fastmcp");
     program.arg("run").arg(config.display());
@@ -54,9 +61,16 @@ fn plan(site: &Site<'_>) -> anyhow::Result<Plan> {
     Ok(Plan::one(program, port, "/mcp", naming))
 }
 
-fn config_text(upstreams: &[Upstream]) -> String {
+fn config_text(upstreams: &[Upstream], call_timeout: Option<Duration>) -> String {
+    let entry = |upstream: &Upstream| {
+        let mut entry = entry(&upstream.at);
+        if let Some(timeout) = call_timeout {
+            entry["timeout"] = json!(timeout.as_millis());
+        }
+        entry
+    };
     let servers: Value =
-        upstreams.iter().map(|upstream| (upstream.name.clone(), entry(&upstream.at))).collect();
+        upstreams.iter().map(|upstream| (upstream.name.clone(), entry(upstream))).collect();
     format!("{:#}", json!({ "mcpServers": servers }))
 }
 

@@ -21,6 +21,11 @@ pub(super) const ADAPTER: Adapter = Adapter {
             url: "https://github.com/punkpeye/mcp-proxy#abandoned-sessions",
         },
         Choice {
+            setting: "--requestTimeout",
+            why: "how long a request may take; in the fault matrix, where every product has the same deadline",
+            url: "https://github.com/punkpeye/mcp-proxy#command-line",
+        },
+        Choice {
             setting: "--maxBodySize 0",
             why: "no limit on what a call may carry",
             url: "https://github.com/punkpeye/mcp-proxy#request-body-size",
@@ -43,6 +48,9 @@ fn plan(site: &Site<'_>) -> anyhow::Result<Plan> {
     let mut program = node_program(site.places, "mcp-proxy/dist/bin/mcp-proxy.mjs");
     program.args(["--host", "127.0.0.1", "--port", &port.to_string(), "--server", "stream"]);
     program.args(["--sessionIdleTimeout", "0", "--maxBodySize", "0"]);
+    if let Some(timeout) = site.call_timeout {
+        program.arg("--requestTimeout").arg(timeout.as_millis());
+    }
     program.arg("--").arg(server.command.display());
     program.args(server.args.iter().map(String::as_str));
     program.env.clone_from(&server.env);

@@ -19,6 +19,11 @@ pub(super) const ADAPTER: Adapter = Adapter {
             url: "https://github.com/punkpeye/mcp-remote#flags",
         },
         Choice {
+            setting: "--headers-timeout",
+            why: "how long an answer may take to begin; in the fault matrix, where every product has the same deadline",
+            url: "https://github.com/punkpeye/mcp-remote#flags",
+        },
+        Choice {
             setting: "--silent",
             why: "no line is written for each message",
             url: "https://github.com/punkpeye/mcp-remote#flags",
@@ -49,6 +54,9 @@ fn plan(site: &Site<'_>) -> anyhow::Result<Plan> {
     let mut program = node_program(site.places, "mcp-remote/dist/proxy.js");
     program.arg(url).args(["--allow-http", "--transport", transport]);
     program.args(["--keep-alive", "--body-timeout", "0", "--silent"]);
+    if let Some(timeout) = site.call_timeout {
+        program.arg("--headers-timeout").arg(timeout.as_secs());
+    }
     program.env("MCP_REMOTE_CONFIG_DIR", site.folder.join("auth").display());
     Ok(Plan::started_by_client(program))
 }

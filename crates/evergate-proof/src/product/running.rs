@@ -59,12 +59,14 @@ impl Running {
         adapter: &Adapter,
         upstreams: &[Upstream],
         places: &Places,
+        call_timeout: Option<Duration>,
     ) -> anyhow::Result<Self> {
         static RUNS: AtomicU32 = AtomicU32::new(0);
         let run = RUNS.fetch_add(1, Ordering::Relaxed);
         let mark = format!("{}-{run}", std::process::id());
         let folder = TempDir::with_prefix("evergate-proof-").context("no temporary folder")?;
-        let plan = (adapter.plan)(&Site { upstreams, places, folder: folder.path() })?;
+        let plan =
+            (adapter.plan)(&Site { upstreams, places, folder: folder.path(), call_timeout })?;
         let Plan { services, address, naming, setup } = plan;
         let tree = Mutex::new(Tree::new(&mark));
         let name = adapter.name;

@@ -28,7 +28,8 @@ fn stdio(name: &str) -> Upstream {
 fn plan(product: Product, upstreams: &[Upstream], folder: &Path) -> Plan {
     let places = Places { evergate: "/bin/evergate".into(), peers: "/peers".into() };
     product.supports(upstreams).unwrap();
-    (product.adapter().plan)(&Site { upstreams, places: &places, folder }).unwrap()
+    (product.adapter().plan)(&Site { upstreams, places: &places, folder, call_timeout: None })
+        .unwrap()
 }
 
 fn mcp_products() -> impl Iterator<Item = Product> {

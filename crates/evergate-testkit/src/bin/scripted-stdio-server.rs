@@ -32,6 +32,8 @@ Usage: scripted-stdio-server [OPTIONS]
   --state-file PATH        append `<pid> <call_id>` for each executed tool call
   --stall-once PATH        unless PATH exists, create it and hang in the first tool call
   --crash-on-start         exit at once
+  --crash-while PATH       exit at once if PATH exists
+  --extra-tool-if PATH     offer the tool `extra` too if PATH exists at start
   --help                   print this
 
 Of --garbage, --oversized-line, --hang-initialize and --duplicate-answers one acts on a request:
@@ -59,6 +61,8 @@ struct Flags {
     state_file: Option<PathBuf>,
     stall_once: Option<PathBuf>,
     crash_on_start: bool,
+    crash_while: Option<PathBuf>,
+    extra_tool_if: Option<PathBuf>,
     help: bool,
     /// Internal: be one of the grandchildren.
     sleep_for_ever: bool,
@@ -79,7 +83,7 @@ fn main() -> ExitCode {
     if let Some(text) = &flags.stderr {
         eprintln!("{text}");
     }
-    if flags.crash_on_start {
+    if flags.crash_on_start || exists(flags.crash_while.as_ref()) {
         return flags.exit_code();
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -158,6 +162,10 @@ fn script(server: &Server, flags: &Flags) {
         Value::Null,
         |_| json!({ "content": [{ "type": "text", "text": std::process::id().to_string() }] }),
     );
+    if exists(flags.extra_tool_if.as_ref()) {
+        let content = json!([{ "type": "text", "text": "extra" }]);
+        server.tool("extra", Value::Null, move |_| json!({ "content": content }));
+    }
     let (state_file, stall_once) = (flags.state_file.clone(), flags.stall_once.clone());
     server.on_call(move |_, call_id| {
         if let Some(path) = &state_file {
@@ -179,6 +187,10 @@ fn script(server: &Server, flags: &Flags) {
             }
         }
     });
+}
+
+fn exists(path: Option<&PathBuf>) -> bool {
+    path.is_some_and(|path| path.exists())
 }
 
 fn is_notification(method: &str) -> bool {
@@ -238,6 +250,8 @@ impl Flags {
                 "--state-file" => flags.state_file = Some(value()?.into()),
                 "--stall-once" => flags.stall_once = Some(value()?.into()),
                 "--crash-on-start" => flags.crash_on_start = true,
+                "--crash-while" => flags.crash_while = Some(value()?.into()),
+                "--extra-tool-if" => flags.extra_tool_if = Some(value()?.into()),
                 "--help" | "-h" => flags.help = true,
                 "--sleep-for-ever" => flags.sleep_for_ever = true,
                 _ => return Err(format!("unknown option {flag}")),

@@ -169,7 +169,11 @@ pub(crate) async fn run_apart(
     let (done, answer) = oneshot::channel();
     let exchange = Exchange::begin(&context.server, session, Sink::Nowhere, request);
     context.tasks.spawn(async move { drop(done.send(exchange.run().await)) });
-    answer.await.ok().flatten()
+    match answer.await {
+        Ok(answer) => answer,
+        // The server died. A dead server sends no response, not even an empty one.
+        Err(_) => pending().await,
+    }
 }
 
 pub(crate) fn answer_json(context: &Context, answer: String) -> Reply {

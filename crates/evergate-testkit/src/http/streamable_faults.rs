@@ -242,7 +242,10 @@ pub(crate) async fn answer_in_json(
         let answer = answer.map(|text| pieces(Some(&armed.fault), &exchange.request, text));
         drop(done.send(answer));
     });
-    let answer = answered.await;
+    let Ok(answer) = answered.await else {
+        // The server died. A dead server sends no response, not even an empty one.
+        return pending().await;
+    };
     match *fault {
         Fault::ExecuteThenCut | Fault::CutMidStream { .. } => {
             context.control.cut();
@@ -253,8 +256,8 @@ pub(crate) async fn answer_in_json(
         _ => {}
     }
     match answer {
-        Ok(Some(pieces)) => first_as_json(context, pieces),
-        _ => replies::empty(StatusCode::ACCEPTED),
+        Some(pieces) => first_as_json(context, pieces),
+        None => replies::empty(StatusCode::ACCEPTED),
     }
 }
 

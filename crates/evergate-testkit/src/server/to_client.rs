@@ -44,6 +44,15 @@ impl Server {
         self.tell(&text, |session| session.is_subscribed(uri));
     }
 
+    /// Cuts every connection on which a client listens, as an impatient proxy in between does.
+    /// Sessions stay, except on the 2024-11-05 transport and on lines, where the connection is the
+    /// session.
+    pub fn cut_listening(&self) {
+        for session in self.sessions() {
+            session.cut_listening();
+        }
+    }
+
     /// Sends a request to the newest session that listens right now. The receiver gets the whole
     /// JSON-RPC response; it fails at once if nobody listens.
     #[expect(clippy::needless_pass_by_value, reason = "so that tests can write json!(…) in place")]

@@ -126,6 +126,14 @@ impl Streams {
         }
     }
 
+    /// Drops the connections of those who listen; the streams go on and can be resumed.
+    pub(crate) fn cut_listening(&mut self) {
+        for stream in self.streams.values_mut().filter(|stream| stream.listening) {
+            stream.push(Outgoing::Cut);
+            stream.live = None;
+        }
+    }
+
     pub(crate) fn end_listening(&mut self) {
         for stream in self.streams.values_mut().filter(|stream| stream.listening) {
             stream.ended = true;

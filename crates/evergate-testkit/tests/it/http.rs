@@ -254,3 +254,26 @@ async fn without_the_token_nobody_gets_in() {
     let counters = server.counters();
     assert_eq!((counters.unauthorized, counters.calls), (3, 0));
 }
+
+#[tokio::test]
+async fn cut_listening_breaks_the_stream_and_keeps_the_session() {
+    let (server, http) = start().await;
+    let client = Client::handshaken(&http).await;
+    let stream = client.open("/mcp", &[]).await;
+    server.wait_for(|counters| counters.listening == 1).await;
+    server.cut_listening();
+    assert_eq!(read(stream).await.end, End::Cut);
+    assert_eq!(client.request("ping", json!({})).await.status, 200, "the session is still known");
+}
+
+#[tokio::test]
+async fn a_server_that_dies_in_a_call_sends_no_response() {
+    let (server, http) = start().await;
+    let client = Client::handshaken(&http).await;
+    let call = encode("tools/call", &json!({ "name": "hold", "arguments": {} }));
+    let stream = client.send("POST", "/mcp", &[("accept", BOTH)], &call).await.unwrap();
+    server.wait_for(|counters| counters.calls == 1).await;
+    http.kill().await;
+    let response = read(stream).await;
+    assert_eq!((response.end, response.body.as_str()), (End::Cut, ""));
+}

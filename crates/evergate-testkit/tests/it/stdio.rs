@@ -85,6 +85,18 @@ async fn crashes_exits_and_leaves_a_record() {
 async fn bad_starts() {
     let (mut child, _client) = spawn(&["--crash-on-start", "--exit-code", "5"]);
     assert_eq!(exit_code(&mut child).await, Some(5));
+    let file = scratch("switch");
+    let path = file.to_str().unwrap();
+    let (_child, mut client) = spawn(&["--crash-while", path, "--extra-tool-if", path]);
+    client.initialize().await;
+    let unknown = client.request(1, "tools/call", json!({ "name": "extra" })).await;
+    assert_eq!(unknown["error"]["code"], -32602);
+    std::fs::write(&file, "").unwrap();
+    let (mut child, _client) = spawn(&["--crash-while", path]);
+    assert_eq!(exit_code(&mut child).await, Some(1));
+    let (_child, mut client) = spawn(&["--extra-tool-if", path]);
+    client.initialize().await;
+    assert_eq!(text(&client.call(1, "extra", json!({})).await), "extra");
     let (mut child, _client) = spawn(&["--nonsense"]);
     assert_eq!(exit_code(&mut child).await, Some(64));
     let (mut child, mut client) = spawn(&["--help"]);
