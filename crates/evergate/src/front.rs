@@ -7,6 +7,7 @@
 //! | `/livez`, `/readyz`, `/health` | is the process alive, may it get traffic, how is every server ([`health`]) |
 //! | `/close` | drains and ends the process |
 
+mod alarm;
 mod arriving;
 pub(crate) mod body;
 mod event_id;

@@ -13,6 +13,7 @@ use evergate_runtime::wire::Message;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
 use tokio_util::sync::CancellationToken;
 
+use super::alarm::Alarm;
 use super::arriving::Arriving;
 use super::body;
 use super::event_id::{EventId, StreamId};
@@ -187,7 +188,7 @@ async fn call(
         biased;
         answer = &mut calling => Some(answer),
         () = poll_fn(|context| log.poll_begun(context)) => None,
-        () = tokio::time::sleep(stream_after) => None,
+        () = Alarm::after(stream_after) => None,
     };
     // If it is not here by now, it goes into the log.
     drop(calling);

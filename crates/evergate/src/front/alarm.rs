@@ -1,0 +1,96 @@
+//! A timer that is set for nearly every call and hardly ever goes off.
+//!
+//! A new timer that is due before all others wakes the thread's own driver, by a system call. One that is set already
+//! and only moved to a later time costs nothing to speak of. So those of calls that are over are kept, still set, for the
+//! next call on the same thread.
+
+use std::cell::RefCell;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::runtime::{Handle, Id};
+use tokio::time::{Instant, Sleep};
+
+thread_local! {
+    static IDLE: RefCell<Vec<(Id, Pin<Box<Sleep>>)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// More calls than that at once, on one thread, set new ones.
+const MAX_IDLE: usize = 256;
+
+/// Resolves when its time has come.
+pub(super) struct Alarm {
+    /// Until it is dropped.
+    sleep: Option<Pin<Box<Sleep>>>,
+    /// The runtime that it belongs to.
+    home: Id,
+}
+
+// === impl Alarm ===
+
+impl Alarm {
+    pub(super) fn after(time: Duration) -> Self {
+        let (home, at) = (Handle::current().id(), Instant::now() + time);
+        let kept = IDLE.with_borrow_mut(|idle| {
+            let index = idle.iter().rposition(|(id, _)| *id == home)?;
+            Some(idle.swap_remove(index).1)
+        });
+        let sleep = match kept {
+            Some(mut sleep) => {
+                sleep.as_mut().reset(at);
+                sleep
+            }
+            None => Box::pin(tokio::time::sleep_until(at)),
+        };
+        Self { sleep: Some(sleep), home }
+    }
+}
+
+impl Future for Alarm {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        self.sleep.as_mut().map_or(Poll::Ready(()), |sleep| sleep.as_mut().poll(context))
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        let Some(sleep) = self.sleep.take() else { return };
+        // At the end of a thread there is nobody to keep it for.
+        let _ = IDLE.try_with(|idle| {
+            let mut idle = idle.borrow_mut();
+            if idle.len() < MAX_IDLE {
+                idle.push((self.home, sleep));
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_was_used_before_goes_off_at_its_new_time() {
+        let started = Instant::now();
+        for seconds in [1, 5, 2] {
+            let before = Instant::now();
+            Alarm::after(Duration::from_secs(seconds)).await;
+            assert_eq!(before.elapsed().as_secs(), seconds);
+        }
+        drop(Alarm::after(Duration::from_secs(1)));
+        Alarm::after(Duration::from_secs(3)).await;
+        assert_eq!(started.elapsed().as_secs(), 11);
+        assert_eq!(IDLE.with_borrow(Vec::len), 1);
+    }
+
+    #[test]
+    fn those_of_a_runtime_that_is_gone_are_not_used() {
+        for _ in 0..2 {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+            runtime.unwrap().block_on(async { Alarm::after(Duration::from_millis(1)).await });
+        }
+    }
+}
