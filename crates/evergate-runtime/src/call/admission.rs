@@ -42,6 +42,16 @@ impl Call {
         after: Option<Generation>,
         waited: &mut Duration,
     ) -> Result<Admitted, CallFailure> {
+        // The usual case: connected, and not too busy.
+        let slot = &self.slot;
+        if !slot.shared.closing.is_cancelled()
+            && !slot.retirement.has_begun()
+            && let Some(connection) =
+                newer(&slot.published.borrow(), slot.commands.underway(), after)
+            && let Ok(permit) = slot.permits.clone().try_acquire_owned()
+        {
+            return Ok(self.admitted(&connection, permit));
+        }
         let started = Instant::now();
         let until =
             (started + self.clock.hold.saturating_sub(*waited)).min(self.clock.expires_at());
@@ -61,19 +71,6 @@ impl Call {
         }
         if slot.retirement.has_begun() {
             return Err(CallFailure::Removed);
-        }
-        // The usual case: connected, and not too busy.
-        let now = view(
-            &slot.published.borrow(),
-            slot.commands.underway(),
-            after,
-            until,
-            self.clock.started.elapsed(),
-        );
-        if let View::Ready(connection) = now
-            && let Ok(permit) = slot.permits.clone().try_acquire_owned()
-        {
-            return Ok(self.admitted(&connection, permit));
         }
         let _held = Held::within(&slot.held, slot.settings.max_held)?;
         let mut permit: Option<OwnedSemaphorePermit> = None;
@@ -150,10 +147,8 @@ fn view(
         Underway::Restart => return View::Wait,
         Underway::Start | Underway::Nothing => {}
     }
-    if let Some(connection) = &published.connection
-        && after.is_none_or(|after| connection.generation() > after)
-    {
-        return View::Ready(connection.clone());
+    if let Some(connection) = newer(published, underway, after) {
+        return View::Ready(connection);
     }
     let status = &published.status;
     if underway == Underway::Start {
@@ -175,6 +170,19 @@ fn view(
         | StateKind::Reconnecting
         | StateKind::Disconnected => View::Wait,
     }
+}
+
+/// The connection, if it is newer than that and nobody is about to take it away.
+fn newer(
+    published: &Published,
+    underway: Underway,
+    after: Option<Generation>,
+) -> Option<Arc<Connection>> {
+    if matches!(underway, Underway::Stop | Underway::Restart) {
+        return None;
+    }
+    let connection = published.connection.as_ref();
+    connection.filter(|found| after.is_none_or(|after| found.generation() > after)).cloned()
 }
 
 fn not_connected(published: &Published, waited: Duration) -> CallFailure {

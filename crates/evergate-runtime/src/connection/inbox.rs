@@ -74,7 +74,8 @@ struct Waiting {
 pub(crate) struct Pending {
     inbox: Arc<Inbox>,
     id: u64,
-    reply: oneshot::Receiver<Result<Answer, SendFailure>>,
+    /// Absent where the answer comes another way.
+    reply: Option<oneshot::Receiver<Result<Answer, SendFailure>>>,
 }
 
 #[derive(Deserialize)]
@@ -133,16 +134,15 @@ impl Inbox {
             in_flight.waiting.insert(watch.id(), waiting);
         }
         drop(in_flight);
-        Pending { inbox: self.clone(), id: watch.id(), reply }
+        Pending { inbox: self.clone(), id: watch.id(), reply: Some(reply) }
     }
 
     /// Follows a request whose answer comes another way, for its progress and for what the server asks because of it.
     pub(crate) fn follow(self: &Arc<Self>, watch: &Arc<CallWatch>) -> Option<Pending> {
         watch.track()?;
-        let (_, reply) = oneshot::channel();
         let waiting = Waiting { watch: watch.clone(), reply: None };
         self.in_flight().waiting.insert(watch.id(), waiting);
-        Some(Pending { inbox: self.clone(), id: watch.id(), reply })
+        Some(Pending { inbox: self.clone(), id: watch.id(), reply: None })
     }
 
     /// No answer will come any more, and why; what waits is ended by [`Self::fail_all`].
@@ -388,11 +388,12 @@ async fn post(link: &Link, response: Bytes, cause: Option<&CallWatch>) {
 impl Pending {
     /// The answer. Cancel safe; to be awaited until it resolves once.
     pub(crate) async fn answer(&mut self) -> Result<Answer, SendFailure> {
-        match (&mut self.reply).await {
-            Ok(result) => result,
-            // Only if the inbox itself is gone, in which case nobody can say whether it was sent.
-            Err(_) => Err(SendFailure::broken(true, TransportError::Closed)),
-        }
+        let answered = match &mut self.reply {
+            Some(reply) => reply.await.ok(),
+            None => None,
+        };
+        // Only if the inbox itself is gone, in which case nobody can say whether it was sent.
+        answered.unwrap_or_else(|| Err(SendFailure::broken(true, TransportError::Closed)))
     }
 }
 

@@ -8,12 +8,13 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::Front;
+use super::alarm::Alarms;
 use crate::cancelled::cancelled;
 use crate::tasks::Tasks;
 
@@ -60,7 +61,7 @@ pub(crate) async fn serve(
             let service =
                 service_fn(move |request| front.clone().answer(request).map(Ok::<_, Infallible>));
             let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
+                .timer(Alarms)
                 .header_read_timeout(HEADERS_WITHIN)
                 .serve_connection(TokioIo::new(stream), service);
             tokio::pin!(connection);

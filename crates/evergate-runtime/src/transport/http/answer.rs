@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use super::begun_result::{BegunResult, result_start};
 use super::body::{self, Collected, EventStream};
 use super::client::{Response, ResponseBody};
-use super::headers::{self, BodyKind};
+use super::headers::ContentType;
 use super::streamable::HttpLink;
 use crate::connection::{CallWatch, Inbox};
 use crate::lifecycle::Loss;
@@ -43,18 +43,17 @@ impl HttpLink {
             let body = self.refusal_text(response).await;
             return self.refusal(status, &body, watch).map(Received::Answer);
         }
-        match headers::body_kind(response.content_type.as_ref()) {
-            BodyKind::Json => self.read_json(response.body, inbox, watch, takes_pieces).await,
-            BodyKind::Events => {
+        match response.content_type {
+            ContentType::Json => self.read_json(response.body, inbox, watch, takes_pieces).await,
+            ContentType::Events => {
                 let answer =
                     self.read_events(self.event_stream(response, None), inbox, watch).await?;
                 self.check_session(answer, watch).map(Received::Answer)
             }
-            BodyKind::Other if status == StatusCode::OK => {
-                let kind = headers::content_type(response.content_type.as_ref());
-                Err(unanswered(TransportError::ContentType(kind)))
+            ContentType::Other(kind) if status == StatusCode::OK => {
+                Err(unanswered(TransportError::ContentType(kind.into())))
             }
-            BodyKind::Other => {
+            ContentType::Other(_) => {
                 Err(unanswered(TransportError::NoAnswer { status: status.as_u16() }))
             }
         }
@@ -220,9 +219,7 @@ impl HttpLink {
                 Err(_) => continue,
             };
             let status = response.status;
-            if status == StatusCode::OK
-                && headers::body_kind(response.content_type.as_ref()) == BodyKind::Events
-            {
+            if status == StatusCode::OK && response.content_type == ContentType::Events {
                 return Ok(self.event_stream(response, Some(cursor.to_owned())));
             }
             if status.is_server_error() {

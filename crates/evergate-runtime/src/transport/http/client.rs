@@ -20,6 +20,7 @@ use tokio_util::io::poll_read_buf;
 
 use super::connect::{BoxError, Connector, DialedStream, Dialer};
 use super::framing::{BadFraming, Framing, Step};
+use super::headers::ContentType;
 use super::pool::Pool;
 use super::request_head::RequestHead;
 use super::response_head::{self, BadHead, ResponseHead};
@@ -45,7 +46,7 @@ pub(super) struct HttpConnection {
 #[derive(Debug)]
 pub(crate) struct Response {
     pub(crate) status: StatusCode,
-    pub(crate) content_type: Option<Bytes>,
+    pub(crate) content_type: ContentType,
     pub(crate) session_id: Option<HeaderValue>,
     pub(crate) body: ResponseBody,
 }
@@ -148,9 +149,7 @@ impl HttpConnection {
         body: Bytes,
         watch: Option<&CallWatch>,
     ) -> Result<bool, HttpError> {
-        let mut text = Vec::with_capacity(1024);
-        head.with_length(body.len(), &mut text);
-        let mut rest = Bytes::from(text).chain(body);
+        let mut rest = Bytes::from(head.with_length(body.len())).chain(body);
         let mut begun = false;
         std::future::poll_fn(|context| {
             loop {
@@ -222,7 +221,13 @@ impl HttpConnection {
         context: &mut Context<'_>,
         room: usize,
     ) -> Poll<Result<usize, HttpError>> {
-        self.buffer.reserve(room);
+        // What is left of the last piece of memory will do for most answers; a new one is a matter of luck, not of every
+        // request.
+        if self.buffer.capacity() - self.buffer.len() < room.min(SMALL_READ / 4)
+            || room > SMALL_READ
+        {
+            self.buffer.reserve(room);
+        }
         let read = poll_read_buf(Pin::new(&mut self.stream), context, &mut self.buffer);
         read.map_err(HttpError::Read)
     }

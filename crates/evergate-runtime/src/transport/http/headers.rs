@@ -1,6 +1,7 @@
 //! The headers MCP gives a meaning to.
 
-use bytes::Bytes;
+use std::borrow::Cow;
+
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 pub(crate) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
@@ -12,11 +13,12 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON_OR_EVENTS: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 
 /// What a body is said to be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BodyKind {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ContentType {
     Json,
     Events,
-    Other,
+    /// In the server's words, cut short: they are for error messages.
+    Other(Cow<'static, str>),
 }
 
 /// For a POST that may be answered by JSON or by a stream.
@@ -34,24 +36,6 @@ pub(crate) fn for_get(custom: &HeaderMap) -> HeaderMap {
     with(custom, None, EVENTS)
 }
 
-pub(crate) fn body_kind(content_type: Option<&Bytes>) -> BodyKind {
-    let value = content_type.map_or(&b""[..], |value| &value[..]);
-    let essence = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
-    if essence.eq_ignore_ascii_case(b"application/json") {
-        BodyKind::Json
-    } else if essence.eq_ignore_ascii_case(b"text/event-stream") {
-        BodyKind::Events
-    } else {
-        BodyKind::Other
-    }
-}
-
-/// The content type for an error message: it is the server's text, so it is cut short.
-pub(crate) fn content_type(value: Option<&Bytes>) -> String {
-    let value = value.and_then(|value| std::str::from_utf8(value).ok()).unwrap_or("no type");
-    value.chars().take(80).collect()
-}
-
 fn with(custom: &HeaderMap, content_type: Option<HeaderValue>, accept: HeaderValue) -> HeaderMap {
     let mut headers = custom.clone();
     if let Some(content_type) = content_type {
@@ -59,4 +43,26 @@ fn with(custom: &HeaderMap, content_type: Option<HeaderValue>, accept: HeaderVal
     }
     headers.insert(ACCEPT, accept);
     headers
+}
+
+// === impl ContentType ===
+
+impl ContentType {
+    pub(super) fn read(value: &[u8]) -> Self {
+        let essence = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();
+        if essence.eq_ignore_ascii_case(b"application/json") {
+            Self::Json
+        } else if essence.eq_ignore_ascii_case(b"text/event-stream") {
+            Self::Events
+        } else {
+            let words: String = String::from_utf8_lossy(value).chars().take(80).collect();
+            Self::Other(words.into())
+        }
+    }
+}
+
+impl Default for ContentType {
+    fn default() -> Self {
+        Self::Other("no type".into())
+    }
 }

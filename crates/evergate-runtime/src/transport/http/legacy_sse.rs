@@ -16,7 +16,7 @@ use super::answer::{error_in, unauthorized};
 use super::body::{self, EventStream};
 use super::client::HttpClient;
 use super::custom_headers::CustomHeaders;
-use super::headers::{self, BodyKind};
+use super::headers::{self, ContentType};
 use super::request_head::RequestHead;
 use super::streamable::HttpContext;
 use crate::connection::{CallWatch, Inbox, Reporter};
@@ -73,9 +73,14 @@ pub(crate) async fn open(
         let detail = body::detail(&text, texts(&secrets));
         return Err(TransportError::Status { status: status.as_u16(), detail }.into());
     }
-    if headers::body_kind(response.content_type.as_ref()) != BodyKind::Events {
-        let kind = headers::content_type(response.content_type.as_ref());
-        return Err(TransportError::ContentType(kind).into());
+    match response.content_type {
+        ContentType::Events => {}
+        ContentType::Json => {
+            return Err(TransportError::ContentType("application/json".into()).into());
+        }
+        ContentType::Other(kind) => {
+            return Err(TransportError::ContentType(kind.into()).into());
+        }
     }
     let mut stream = EventStream::new(response.body, context.max_message_bytes, None);
     let endpoint = loop {

@@ -7,7 +7,7 @@ use http::StatusCode;
 use tokio::time::sleep;
 
 use super::answer::{MAX_RETRY, within_reason};
-use super::headers::{self, BodyKind};
+use super::headers::ContentType;
 use super::streamable::HttpLink;
 use crate::connection::{Inbox, Reporter};
 use crate::lifecycle::Loss;
@@ -91,7 +91,7 @@ async fn round(
             _ => Round::Unavailable,
         };
     }
-    if headers::body_kind(response.content_type.as_ref()) != BodyKind::Events {
+    if response.content_type != ContentType::Events {
         return Round::Failed;
     }
     // What was announced while the stream was down comes again only from a server that knows where we stopped.

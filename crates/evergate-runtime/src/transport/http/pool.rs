@@ -45,9 +45,10 @@ impl Pool {
     pub(super) fn put(&self, connection: HttpConnection) {
         // Read to its end where there is no runtime, it is of no more use.
         let Ok(here) = Handle::try_current() else { return };
-        let found = Idle { connection, since: Instant::now(), home: here.id() };
+        let now = Instant::now();
+        let found = Idle { connection, since: now, home: here.id() };
         let mut idle = self.idle();
-        let expired = idle.iter().take_while(|idle| idle.since.elapsed() >= IDLE_TIMEOUT).count();
+        let expired = idle.iter().take_while(|idle| now - idle.since >= IDLE_TIMEOUT).count();
         let surplus = (idle.len() + 1).saturating_sub(MAX_IDLE);
         let dropped: Vec<_> = idle.drain(..expired.max(surplus)).collect();
         idle.push(found);

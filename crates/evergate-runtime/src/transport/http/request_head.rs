@@ -37,13 +37,15 @@ impl RequestHead {
     }
 
     /// The whole head of a request with so large a body.
-    pub(super) fn with_length(&self, length: usize, into: &mut Vec<u8>) {
+    pub(super) fn with_length(&self, length: usize) -> Vec<u8> {
+        let mut into = Vec::with_capacity(self.text.len() + 48);
         into.extend_from_slice(&self.text);
         if self.has_body {
             // Writing to memory does not fail.
             let _ = write!(into, "content-length: {length}\r\n");
         }
         into.extend_from_slice(b"\r\n");
+        into
     }
 }
 
@@ -71,9 +73,8 @@ mod tests {
     use super::*;
 
     fn written(method: &Method, uri: &'static str, headers: &HeaderMap, length: usize) -> String {
-        let mut text = Vec::new();
-        RequestHead::new(method, &Uri::from_static(uri), headers).with_length(length, &mut text);
-        String::from_utf8(text).unwrap()
+        let head = RequestHead::new(method, &Uri::from_static(uri), headers);
+        String::from_utf8(head.with_length(length)).unwrap()
     }
 
     #[test]

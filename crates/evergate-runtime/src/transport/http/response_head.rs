@@ -1,16 +1,17 @@
 //! The head of a response: of its headers only those that mean something to us are kept.
 
-use bytes::Bytes;
-use http::{HeaderValue, StatusCode};
 use std::mem::MaybeUninit;
 
+use http::{HeaderValue, StatusCode};
+
 use super::framing::{Chunk, Framing};
+use super::headers::ContentType;
 
 /// Status and what matters of the headers.
 #[derive(Debug, Clone)]
 pub(super) struct ResponseHead {
     pub(super) status: StatusCode,
-    pub(super) content_type: Option<Bytes>,
+    pub(super) content_type: ContentType,
     pub(super) session_id: Option<HeaderValue>,
     /// Another request may follow on the same connection.
     pub(super) keep_alive: bool,
@@ -48,7 +49,7 @@ pub(super) fn parse(buffer: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadH
     let status = status.ok_or(BadHead("no status"))?;
     let mut head = ResponseHead {
         status,
-        content_type: None,
+        content_type: ContentType::default(),
         session_id: None,
         keep_alive: response.version == Some(1),
         framing: Framing::UntilClose,
@@ -60,7 +61,7 @@ pub(super) fn parse(buffer: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadH
         // By length first: most headers mean nothing here.
         match header.name.len() {
             12 if is("content-type") => {
-                head.content_type = Some(Bytes::copy_from_slice(header.value));
+                head.content_type = ContentType::read(header.value);
             }
             14 if is("content-length") => {
                 let length = decimal(header.value).ok_or(BadHead("no usable length"))?;
@@ -137,7 +138,7 @@ mod tests {
             "HTTP/1.1 200 OK\r\nServer: x\r\nContent-Type: application/json\r\nMCP-Session-Id: abc\r\nContent-Length: 12\r\n\r\n",
         );
         assert_eq!(head.status, 200);
-        assert_eq!(head.content_type.unwrap(), "application/json");
+        assert_eq!(head.content_type, ContentType::Json);
         assert_eq!(head.session_id.unwrap(), "abc");
         assert_eq!((head.framing, head.keep_alive), (Framing::Length(12), true));
     }
