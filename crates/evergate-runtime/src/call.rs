@@ -187,18 +187,19 @@ impl Call {
         sent: Resends,
     ) -> Result<Result<Brought, CallError>, Unanswered> {
         let generation = lease.generation();
-        let attempt = match self.attempt(lease, sent).await {
+        let attempt = match self.attempt(lease, self.takes_pieces.then_some(sent)).await {
             Ok(attempt) => attempt,
             Err(failure) => {
                 return Ok(Err(self.error(Outcome::NotSent, Some(generation), false, failure)));
             }
         };
         match &attempt {
-            Attempt::Answered(_) | Attempt::Begun(_) => lease.note_answer().await,
+            Attempt::Answered(_) => lease.note_answer().await,
             Attempt::TimedOut { .. } => {
                 lease.note_failure(SharedError::new(self.timed_out())).await;
             }
-            Attempt::Cancelled { .. } | Attempt::Failed(_) => {}
+            // What has begun may still break off.
+            Attempt::Begun(_) | Attempt::Cancelled { .. } | Attempt::Failed(_) => {}
         }
         let failure = match self.conclude(attempt, generation) {
             Ok(result) => return Ok(result),
@@ -210,7 +211,7 @@ impl Call {
             Sign::Strike => lease.note_failure(SharedError::new(failure.error.clone())).await,
             Sign::Lost(loss) => lease.reporter().lost(loss, failure.error.clone()).await,
             Sign::Doubtful if sent.renewed => {}
-            Sign::Doubtful => match self.settle_doubt(lease, sent).await {
+            Sign::Doubtful => match self.settle_doubt(lease).await {
                 Settled::Lost => renewable = true,
                 Settled::NotLost => {}
                 Settled::Tried(attempt, generation) => {
@@ -251,15 +252,22 @@ impl Call {
         CallFailure::TimedOut { after: self.clock.started.elapsed() }
     }
 
-    /// Sends once and waits for whatever comes first.
-    async fn attempt(&self, lease: &Lease, sent: Resends) -> Result<Attempt, CallFailure> {
+    /// Sends once and waits for whatever comes first: the beginning of a large result too, if it may be passed on; then
+    /// it takes what was done before.
+    async fn attempt(
+        &self,
+        lease: &Lease,
+        takes_pieces: Option<Resends>,
+    ) -> Result<Attempt, CallFailure> {
         let watch = lease.watch(self.track.clone());
         let message = self.message(watch.id())?;
         // If it would be asked for again should it break off, then rather not: whoever has seen its beginning cannot be
         // given another.
         let takes_pieces = |size: usize| {
-            let again = || self.decide(Outcome::Unknown, sent, false) == Decision::Resend;
-            self.takes_pieces && (size > HELD_BACK || !again())
+            takes_pieces.is_some_and(|sent| {
+                let again = || self.decide(Outcome::Unknown, sent, false) == Decision::Resend;
+                size > HELD_BACK || !again()
+            })
         };
         let sending = lease.send(message, &watch, &takes_pieces);
         tokio::pin!(sending);

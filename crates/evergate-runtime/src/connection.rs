@@ -231,6 +231,11 @@ impl Connection {
         }
     }
 
+    /// Whether an answer would be news.
+    pub(crate) fn has_strikes(&self) -> bool {
+        self.struck.load(Ordering::Relaxed)
+    }
+
     /// Notes that a call got no answer.
     pub(crate) async fn note_failure(&self, error: SharedError) {
         self.struck.store(true, Ordering::Relaxed);

@@ -13,6 +13,7 @@ pub(crate) mod body;
 mod event_id;
 mod event_stream;
 mod health;
+mod impatient;
 mod incoming;
 pub(crate) mod keys;
 mod legacy_sse;

@@ -59,7 +59,7 @@ use clients::Clients;
 use subscriptions::Subscriptions;
 use view::Views;
 
-pub(crate) use dispatch::{Answer, RequestContext};
+pub(crate) use dispatch::{Answer, Pieces, RequestContext};
 
 /// One per process.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::time::sleep_until;
 
-use super::{Attempt, Call, Resends};
+use super::{Attempt, Call};
 use crate::connection::{Connection, Lease};
 use crate::lifecycle::Generation;
 use crate::slot::Published;
@@ -24,7 +24,7 @@ pub(super) enum Settled {
 // === impl Call ===
 
 impl Call {
-    pub(super) async fn settle_doubt(&self, doubted: &Lease, sent: Resends) -> Settled {
+    pub(super) async fn settle_doubt(&self, doubted: &Lease) -> Settled {
         if doubted.is_trusted() {
             return Settled::NotLost;
         }
@@ -56,21 +56,16 @@ impl Call {
                 () = self.cancelled() => return Settled::NotLost,
                 () = sleep_until(until) => return Settled::NotLost,
                 (candidate, _scout) = turn => {
-                    return self.try_candidate(doubted, candidate, sent).await;
+                    return self.try_candidate(doubted, candidate).await;
                 }
             }
         }
     }
 
-    async fn try_candidate(
-        &self,
-        doubted: &Lease,
-        candidate: &Arc<Connection>,
-        sent: Resends,
-    ) -> Settled {
+    async fn try_candidate(&self, doubted: &Lease, candidate: &Arc<Connection>) -> Settled {
         let lease = candidate.lease();
-        match self.attempt(&lease, sent).await {
-            Ok(answered @ (Attempt::Answered(_) | Attempt::Begun(_))) => {
+        match self.attempt(&lease, None).await {
+            Ok(answered @ Attempt::Answered(_)) => {
                 candidate.reporter().verdict(true).await;
                 Settled::Tried(answered, candidate.generation())
             }

@@ -92,6 +92,7 @@ impl ResultStream {
             }
             Poll::Ready(None) => {
                 this.over = true;
+                this.note_answer();
                 Poll::Ready(None)
             }
             Poll::Ready(Some(Err(error))) => {
@@ -162,6 +163,14 @@ impl Pieces {
 
     fn error(&self, failure: CallFailure) -> CallError {
         self.call.error(Outcome::Unknown, Some(self.admitted.lease.generation()), false, failure)
+    }
+
+    fn note_answer(&self) {
+        let lease = &self.admitted.lease;
+        if lease.has_strikes() {
+            let noted = lease.clone();
+            lease.tasks().spawn(async move { noted.note_answer().await });
+        }
     }
 
     fn note_failure(&self, error: SharedError) {

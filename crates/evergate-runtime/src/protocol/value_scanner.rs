@@ -22,7 +22,8 @@ pub(crate) struct ValueScanner {
     hex: u32,
     /// The text so far ends in the first half of a character written as two escapes.
     half: bool,
-    /// The name of the object's own field that the scan is in, or as much as matters of it.
+    /// The name of the object's own field that the scan is in, or as much as matters of it. What has escapes is none that
+    /// anybody asks for.
     name: Vec<u8>,
     has_content: bool,
     has_is_error: bool,
@@ -97,6 +98,9 @@ impl ValueScanner {
                     continue;
                 }
                 At::Text { is_name, escape } => {
+                    if is_name && self.open.len() == 1 && self.name.first() != Some(&b'\\') {
+                        self.name.insert(0, b'\\');
+                    }
                     self.note_text(&[byte], is_name);
                     self.at = At::Text { is_name, escape: self.escaped(escape, byte)? };
                 }
@@ -289,7 +293,8 @@ impl ValueScanner {
             }
             At::Text { is_name, escape } => {
                 self.end_char(end, escape);
-                end.extend_from_slice(if is_name { b"\":null" } else { b"\"" });
+                // A name that is not complete must not become one that is there already, or is added.
+                end.extend_from_slice(if is_name { b"_\":null" } else { b"\"" });
                 true
             }
             At::Scalar { length, first, last } => {
@@ -372,6 +377,30 @@ mod tests {
             let after_content = cut >= RESULT.find(",\"structured").unwrap();
             let last = result["content"].as_array().unwrap().last().unwrap();
             assert!(after_content || last["text"] == "broke \"off\"", "{cut}: {result}");
+        }
+    }
+
+    #[test]
+    fn no_field_is_there_twice_wherever_it_breaks_off() {
+        #[derive(serde::Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Result {
+            content: Vec<Value>,
+            is_error: bool,
+        }
+        for text in
+            [r#"{"content":[{"a":1}],"isError""#, r#"{"co\ntent":1,"isErr\u006Fr_":2,"content"#]
+        {
+            for cut in 1..text.len() {
+                let mut scanner = ValueScanner::default();
+                scanner.feed(&text.as_bytes()[..cut]).unwrap();
+                // Once it has its name there is nothing left to say.
+                let Some(end) = scanner.cut_short("note") else { continue };
+                let whole = [&text.as_bytes()[..cut], &end].concat();
+                let ended: Result = serde_json::from_slice(&whole)
+                    .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&whole)));
+                assert!(ended.is_error && !ended.content.is_empty());
+            }
         }
     }
 

@@ -89,11 +89,17 @@ const RESERVED_HEADERS: &[&str] = &[
     "connection",
     "content-length",
     "content-type",
+    "expect",
     "host",
+    "keep-alive",
     "last-event-id",
     "mcp-protocol-version",
     "mcp-session-id",
+    "proxy-connection",
+    "te",
+    "trailer",
     "transfer-encoding",
+    "upgrade",
 ];
 
 /// Whether a header belongs to the protocol.

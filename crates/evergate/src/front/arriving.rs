@@ -7,16 +7,16 @@
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use evergate_runtime::{RawJson, ResultStream};
+use evergate_runtime::RawJson;
 
 use super::respond;
-use crate::gateway::error_body;
+use crate::gateway::{Pieces, error_body};
 
 /// The body of an answer: the envelope around the pieces.
 #[derive(Debug)]
 pub(crate) struct Arriving {
     head: Option<Bytes>,
-    pieces: Box<ResultStream>,
+    pieces: Box<Pieces>,
     over: bool,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct BrokeOff;
 // === impl Arriving ===
 
 impl Arriving {
-    pub(super) fn new(id: &RawJson, pieces: Box<ResultStream>) -> Self {
+    pub(super) fn new(id: &RawJson, pieces: Box<Pieces>) -> Self {
         Self { head: Some(respond::result_head(id)), pieces, over: false }
     }
 
@@ -42,7 +42,7 @@ impl Arriving {
         if self.over {
             return Poll::Ready(None);
         }
-        let error = match std::task::ready!(self.pieces.poll_next(context)) {
+        let error = match std::task::ready!(self.pieces.stream.poll_next(context)) {
             Some(Ok(piece)) => return Poll::Ready(Some(Ok(piece))),
             None => {
                 self.over = true;
@@ -52,7 +52,7 @@ impl Arriving {
         };
         self.over = true;
         tracing::debug!(error = error.chain(), "a result broke off");
-        let end = self.pieces.cut_short(&error_body::broke_off(&error)).ok_or(BrokeOff);
+        let end = self.pieces.stream.cut_short(&error_body::broke_off(&error)).ok_or(BrokeOff);
         Poll::Ready(Some(end.map(|end| [&end[..], b"}"].concat().into())))
     }
 }

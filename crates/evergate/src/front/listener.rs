@@ -8,13 +8,13 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::Front;
 use super::alarm::Alarms;
+use super::impatient::Impatient;
 use crate::cancelled::cancelled;
 use crate::tasks::Tasks;
 
@@ -63,7 +63,7 @@ pub(crate) async fn serve(
             let connection = http1::Builder::new()
                 .timer(Alarms)
                 .header_read_timeout(HEADERS_WITHIN)
-                .serve_connection(TokioIo::new(stream), service);
+                .serve_connection(Impatient::new(stream), service);
             tokio::pin!(connection);
             let result = tokio::select! {
                 biased;

@@ -22,11 +22,18 @@ use crate::cancelled::cancelled;
 pub(crate) enum Answer {
     Result(RawJson),
     /// A large result, still arriving; only where [`RequestContext::takes_pieces`] says so.
-    Pieces(Box<ResultStream>),
+    Pieces(Box<Pieces>),
     /// The error object.
     Error(RawJson),
     /// The client took the request back.
     Cancelled,
+}
+
+/// A result on its way, and the call that it ends.
+#[derive(Debug)]
+pub(crate) struct Pieces {
+    pub(crate) stream: ResultStream,
+    guard: Option<CallGuard>,
 }
 
 /// What comes with a request besides its method and params.
@@ -40,13 +47,21 @@ pub(crate) struct RequestContext {
     pub(crate) takes_pieces: bool,
 }
 
+// === impl Pieces ===
+
+impl From<ResultStream> for Pieces {
+    fn from(stream: ResultStream) -> Self {
+        Self { stream, guard: None }
+    }
+}
+
 // === impl Answer ===
 
 impl Answer {
     /// The same with all of its result.
     pub(crate) async fn whole(self) -> Self {
         let Self::Pieces(pieces) = self else { return self };
-        match pieces.whole().await {
+        match pieces.stream.whole().await {
             Ok(result) => Self::Result(result),
             Err(error) => Self::Error(error_body::of_call(&error, None)),
         }
@@ -77,7 +92,15 @@ impl Gateway {
             answer = self.dispatch(client, method, params, context, &guard) => answer,
             () = cancelled(&guard.cancel) => Answer::Cancelled,
         };
-        if guard.cancel.is_cancelled() { Answer::Cancelled } else { answer }
+        match answer {
+            _ if guard.cancel.is_cancelled() => Answer::Cancelled,
+            // The call is not over before its result is.
+            Answer::Pieces(mut pieces) => {
+                pieces.guard = Some(guard);
+                Answer::Pieces(pieces)
+            }
+            answer => answer,
+        }
     }
 
     /// Takes note of something a client says without asking.

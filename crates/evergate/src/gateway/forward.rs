@@ -110,7 +110,7 @@ pub(super) async fn forward(
     };
     match result {
         // The runtime knows the limit.
-        Ok(Reply::Pieces(pieces)) => Answer::Pieces(Box::new(pieces)),
+        Ok(Reply::Pieces(pieces)) => Answer::Pieces(Box::new(pieces.into())),
         Ok(Reply::Whole(result)) if tool.is_some() => {
             payload::within_limits(&config.gateway, client, server, result).await
         }

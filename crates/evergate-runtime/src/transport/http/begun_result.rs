@@ -32,13 +32,16 @@ pub(crate) struct BegunResult {
 /// The least that is worth it. What is smaller is passed on whole, so that should it break off nobody has seen any of it.
 const STREAM_FROM: usize = 64 * 1024;
 /// What may follow a result: an id, a version, and a field or two nobody knows.
-const MAX_BEHIND: usize = 4 * 1024;
+const MAX_BEHIND: usize = 64 * 1024;
+/// What may stand before it. Whatever begins otherwise is read whole.
+const MAX_BEFORE: usize = 1024;
 
 /// Where the result begins in an answer that is large enough, if all before it is what stands before a result.
 pub(super) fn result_start(so_far: &[u8], size: usize, watch: &CallWatch) -> Option<usize> {
     if size < STREAM_FROM {
         return None;
     }
+    let so_far = &so_far[..so_far.len().min(MAX_BEFORE)];
     let mut at = skip_space(so_far, 0);
     at = skip(so_far, at, b'{')?;
     loop {

@@ -16,6 +16,7 @@ use bytes::{Buf as _, Bytes, BytesMut};
 use http::{HeaderValue, StatusCode, Uri};
 use rustls::ClientConfig;
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
+use tokio::runtime::{Handle, Id};
 use tokio_util::io::poll_read_buf;
 
 use super::connect::{BoxError, Connector, DialedStream, Dialer};
@@ -40,6 +41,9 @@ pub(super) struct HttpConnection {
     stream: Box<dyn DialedStream>,
     /// What was read and not yet used.
     buffer: BytesMut,
+    /// Whoever waits for it is woken by the runtime it was opened on: in another every answer would come by way of a
+    /// foreign thread.
+    pub(super) home: Id,
 }
 
 /// The response to a request, its body still to be read.
@@ -56,6 +60,8 @@ pub(crate) struct ResponseBody {
     connection: Option<HttpConnection>,
     framing: Framing,
     keep_alive: bool,
+    /// How much is read at once. Grows with what comes: a stream that is silent by nature needs no large buffer.
+    room: usize,
     pool: Arc<Pool>,
 }
 
@@ -110,7 +116,7 @@ impl HttpClient {
             connection
         } else {
             let stream = self.connector.connect(uri.clone()).await.map_err(HttpError::Connect)?;
-            HttpConnection { stream, buffer: BytesMut::new() }
+            HttpConnection { stream, buffer: BytesMut::new(), home: Handle::current().id() }
         };
         let written = connection.write(head, body, watch).await?;
         let mut response = connection.read_head().await?;
@@ -121,6 +127,7 @@ impl HttpClient {
             connection: Some(connection),
             framing,
             keep_alive,
+            room: SMALL_READ,
             pool: self.pool.clone(),
         };
         if framing.announced() == Some(0) {
@@ -142,7 +149,7 @@ impl HttpConnection {
         self.buffer.is_empty() && read.is_pending()
     }
 
-    /// Sends head and body together. `false` if the response began before all of it was sent.
+    /// Sends head and body together. `false` if the server refused it before all of it was sent.
     async fn write(
         &mut self,
         head: &RequestHead,
@@ -151,48 +158,70 @@ impl HttpConnection {
     ) -> Result<bool, HttpError> {
         let mut rest = Bytes::from(head.with_length(body.len())).chain(body);
         let mut begun = false;
-        std::future::poll_fn(|context| {
+        let sent = std::future::poll_fn(|context| {
             loop {
-                if !begun && watch.is_some_and(|watch| !watch.mark_sent()) {
-                    return Poll::Ready(Err(HttpError::GivenUp));
-                }
-                let mut slices = [IoSlice::new(&[]); 2];
-                let count = rest.chunks_vectored(&mut slices);
-                let stream = Pin::new(&mut self.stream);
-                match stream.poll_write_vectored(context, &slices[..count]) {
+                let written = if rest.has_remaining() {
+                    if !begun && watch.is_some_and(|watch| !watch.mark_sent()) {
+                        return Poll::Ready(Err(HttpError::GivenUp));
+                    }
+                    let mut slices = [IoSlice::new(&[]); 2];
+                    let count = rest.chunks_vectored(&mut slices);
+                    Pin::new(&mut self.stream).poll_write_vectored(context, &slices[..count])
+                } else {
+                    // What encrypts may have kept something back.
+                    match Pin::new(&mut self.stream).poll_flush(context) {
+                        Poll::Ready(Ok(())) => return Poll::Ready(Ok(true)),
+                        flushing => flushing.map_ok(|()| 0),
+                    }
+                };
+                match written {
                     Poll::Ready(Ok(0)) => {
                         return Poll::Ready(Err(HttpError::Write(io::ErrorKind::WriteZero.into())));
                     }
-                    Poll::Ready(Ok(written)) => {
+                    Poll::Ready(Ok(length)) => {
                         begun = true;
-                        rest.advance(written);
+                        rest.advance(length);
                     }
                     Poll::Ready(Err(error)) => {
-                        if !begun && let Some(watch) = watch {
-                            watch.mark_unsent();
-                        }
-                        return Poll::Ready(Err(HttpError::Write(error)));
+                        // It may have said why before it hung up.
+                        let said = begun
+                            && matches!(self.poll_read(context, SMALL_READ), Poll::Ready(Ok(1..)));
+                        return Poll::Ready(if said {
+                            Ok(false)
+                        } else {
+                            Err(HttpError::Write(error))
+                        });
                     }
-                    Poll::Pending => {
-                        // It may have its reasons to answer before it has heard everything.
-                        self.buffer.reserve(SMALL_READ);
-                        let read =
-                            poll_read_buf(Pin::new(&mut self.stream), context, &mut self.buffer);
-                        return match ready!(read) {
-                            Ok(0) => Poll::Ready(Err(HttpError::Closed)),
-                            Ok(_) => Poll::Ready(Ok(false)),
-                            Err(error) => Poll::Ready(Err(HttpError::Read(error))),
-                        };
-                    }
-                }
-                if !rest.has_remaining() {
-                    // What encrypts may have kept something back.
-                    let flushed = Pin::new(&mut self.stream).poll_flush(context);
-                    return flushed.map_ok(|()| true).map_err(HttpError::Write);
+                    Poll::Pending => match self.refused_early() {
+                        Ok(true) => return Poll::Ready(Ok(false)),
+                        // What it says before it has heard everything can wait, but not without limit.
+                        Ok(false) if self.buffer.len() > MAX_HEAD => return Poll::Pending,
+                        Ok(false) => match ready!(self.poll_read(context, SMALL_READ)) {
+                            Ok(0) => return Poll::Ready(Err(HttpError::Closed)),
+                            Ok(_) => {}
+                            Err(error) => return Poll::Ready(Err(error)),
+                        },
+                        Err(error) => return Poll::Ready(Err(error.into())),
+                    },
                 }
             }
         })
-        .await
+        .await;
+        if sent.is_err()
+            && !begun
+            && let Some(watch) = watch
+        {
+            watch.mark_unsent();
+        }
+        sent
+    }
+
+    /// Whether what has come so far is the head of a refusal. Anything else is no reason to stop in the middle of a
+    /// request.
+    fn refused_early(&self) -> Result<bool, BadHead> {
+        let head = response_head::parse(&self.buffer)?;
+        Ok(head
+            .is_some_and(|(head, _)| !head.status.is_informational() && !head.status.is_success()))
     }
 
     async fn read_head(&mut self) -> Result<ResponseHead, HttpError> {
@@ -268,12 +297,14 @@ impl ResponseBody {
                 Ok(Step::More) => {}
                 Err(error) => return self.failed(error.into()),
             }
-            let expected = self.framing.announced().unwrap_or(LARGE_READ as u64);
-            let room =
-                usize::try_from(expected).unwrap_or(LARGE_READ).clamp(SMALL_READ, LARGE_READ);
-            match ready!(connection.poll_read(context, room)) {
+            if let Some(expected) = self.framing.announced() {
+                let expected = usize::try_from(expected).unwrap_or(LARGE_READ);
+                self.room = expected.clamp(SMALL_READ, LARGE_READ);
+            }
+            match ready!(connection.poll_read(context, self.room)) {
                 Ok(0) if self.framing == Framing::UntilClose => self.connection = None,
                 Ok(0) => return self.failed(HttpError::Closed),
+                Ok(length) if length >= self.room => self.room = (2 * self.room).min(LARGE_READ),
                 Ok(_) => {}
                 Err(error) => return self.failed(error),
             }
@@ -329,3 +360,6 @@ impl From<HttpError> for TransportError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

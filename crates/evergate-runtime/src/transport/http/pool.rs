@@ -3,12 +3,14 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::runtime::{Handle, Id};
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::client::HttpConnection;
 
-/// The newest is used first, so that those too many grow old together.
+/// The newest is used first, so that those too many grow old together. They are closed when the next one is put beside
+/// them, and all of them with their generation; the lists of a server are asked for every few minutes, so that no burst
+/// leaves sockets behind for long.
 #[derive(Debug, Default)]
 pub(super) struct Pool(Mutex<Vec<Idle>>);
 
@@ -16,9 +18,6 @@ pub(super) struct Pool(Mutex<Vec<Idle>>);
 struct Idle {
     connection: HttpConnection,
     since: Instant,
-    /// Whoever waits for a connection is woken by the runtime it was opened on: in another every answer would come by
-    /// way of a foreign thread.
-    home: Id,
 }
 
 /// Many servers close connections that were idle for longer.
@@ -33,7 +32,7 @@ impl Pool {
         let here = Handle::current().id();
         loop {
             let mut idle = self.idle();
-            let index = idle.iter().rposition(|idle| idle.home == here)?;
+            let index = idle.iter().rposition(|idle| idle.connection.home == here)?;
             let mut found = idle.remove(index);
             drop(idle);
             if found.since.elapsed() < IDLE_TIMEOUT && found.connection.is_idle() {
@@ -43,10 +42,8 @@ impl Pool {
     }
 
     pub(super) fn put(&self, connection: HttpConnection) {
-        // Read to its end where there is no runtime, it is of no more use.
-        let Ok(here) = Handle::try_current() else { return };
         let now = Instant::now();
-        let found = Idle { connection, since: now, home: here.id() };
+        let found = Idle { connection, since: now };
         let mut idle = self.idle();
         let expired = idle.iter().take_while(|idle| now - idle.since >= IDLE_TIMEOUT).count();
         let surplus = (idle.len() + 1).saturating_sub(MAX_IDLE);

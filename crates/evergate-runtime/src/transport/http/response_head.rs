@@ -55,7 +55,7 @@ pub(super) fn parse(buffer: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadH
         framing: Framing::UntilClose,
     };
     let mut announced: Option<u64> = None;
-    let mut chunked = false;
+    let (mut chunked, mut closes) = (false, false);
     for header in response.headers.iter() {
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
         // By length first: most headers mean nothing here.
@@ -81,7 +81,7 @@ pub(super) fn parse(buffer: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadH
                 for option in header.value.split(|byte| *byte == b',') {
                     let option = option.trim_ascii();
                     if option.eq_ignore_ascii_case(b"close") {
-                        head.keep_alive = false;
+                        closes = true;
                     } else if option.eq_ignore_ascii_case(b"keep-alive")
                         && response.version == Some(0)
                     {
@@ -95,16 +95,17 @@ pub(super) fn parse(buffer: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadH
             _ => {}
         }
     }
-    if chunked && announced.is_some() {
+    let empty = matches!(status, StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
+    let has_body = chunked || announced.is_some_and(|length| length > 0);
+    if closes || (chunked && announced.is_some()) || (empty && has_body) {
         // Somebody on the way may believe the other: nothing after it can be trusted.
         head.keep_alive = false;
     }
-    head.framing = match (status, announced) {
-        (StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED, _) => Framing::Done,
-        _ if status.is_informational() => Framing::Done,
+    head.framing = match announced {
+        _ if empty || status.is_informational() => Framing::Done,
         _ if chunked => Framing::Chunked(Chunk::Size),
-        (_, Some(length)) => Framing::Length(length),
-        (_, None) => {
+        Some(length) => Framing::Length(length),
+        None => {
             head.keep_alive = false;
             Framing::UntilClose
         }
