@@ -383,12 +383,17 @@ impl Lifecycle {
     }
 
     /// When an attempt may start that somebody waits for: as often as the shortest delay allows while quick attempts
-    /// are left, and a quarter as often once they are spent, because a server may take that long to start.
+    /// are left; once they are spent the less often the longer the server has been gone, so that a call soon finds one
+    /// that was away for seconds, and no agent hammers one that is away for hours.
     pub(super) fn on_demand(&self) -> Option<Instant> {
-        let shortest = self.policy.backoff.initial();
-        let pause = match self.state {
-            State::Reconnecting { .. } => shortest,
-            _ => (4 * shortest).min(self.policy.backoff.max()),
+        let (shortest, longest) = (self.policy.backoff.initial(), self.policy.backoff.max());
+        let pause = match (&self.state, self.last_dial_at, self.lost_at) {
+            (State::Reconnecting { .. }, ..) => shortest,
+            (_, Some(last), Some(lost)) => {
+                (last.saturating_duration_since(lost) / 10).clamp(shortest, longest.max(shortest))
+            }
+            // It was never there.
+            _ => (4 * shortest).min(longest),
         };
         // A server that was lost a moment ago may still be dying: whoever dials at once may be let in, and cut off again.
         self.last_dial_at.max(self.lost_at).map(|last| last + pause)
