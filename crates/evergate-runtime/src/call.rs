@@ -211,7 +211,8 @@ impl Call {
             Sign::Strike => lease.note_failure(SharedError::new(failure.error.clone())).await,
             Sign::Lost(loss) => lease.reporter().lost(loss, failure.error.clone()).await,
             Sign::Doubtful if sent.renewed => {}
-            Sign::Doubtful => match self.settle_doubt(lease).await {
+            // Rare, and as large as the sending itself.
+            Sign::Doubtful => match Box::pin(self.settle_doubt(lease)).await {
                 Settled::Lost => renewable = true,
                 Settled::NotLost => {}
                 Settled::Tried(attempt, generation) => {
@@ -269,8 +270,8 @@ impl Call {
                 size > HELD_BACK || !again()
             })
         };
-        let sending = lease.send(message, &watch, &takes_pieces);
-        tokio::pin!(sending);
+        // In place: a future that is moved takes up its room twice, and this one is large.
+        let mut sending = std::pin::pin!(lease.send(message, &watch, &takes_pieces));
         Ok(tokio::select! {
             biased;
             result = &mut sending => match result {

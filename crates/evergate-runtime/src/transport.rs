@@ -82,7 +82,9 @@ impl Link {
     ) -> Result<Received, SendFailure> {
         match self {
             Self::Lines(link) => link.exchange(inbox, message, watch).await.map(Received::Answer),
-            Self::Sse(link) => link.exchange(inbox, message, watch).await.map(Received::Answer),
+            Self::Sse(link) => {
+                Box::pin(link.exchange(inbox, message, watch)).await.map(Received::Answer)
+            }
             Self::Http(link) => link.exchange(inbox, message, watch, takes_pieces).await,
         }
     }

@@ -55,7 +55,7 @@ impl Call {
         let started = Instant::now();
         let until =
             (started + self.clock.hold.saturating_sub(*waited)).min(self.clock.expires_at());
-        let result = self.admit_until(after, until).await;
+        let result = Box::pin(self.admit_until(after, until)).await;
         *waited += started.elapsed();
         result
     }

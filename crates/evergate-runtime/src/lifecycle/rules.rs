@@ -389,8 +389,8 @@ impl Lifecycle {
         let (shortest, longest) = (self.policy.backoff.initial(), self.policy.backoff.max());
         let pause = match (&self.state, self.last_dial_at, self.lost_at) {
             (State::Reconnecting { .. }, ..) => shortest,
-            (_, Some(last), Some(lost)) => {
-                (last.saturating_duration_since(lost) / 10).clamp(shortest, longest.max(shortest))
+            (_, Some(dialed), Some(gone)) => {
+                (dialed.saturating_duration_since(gone) / 10).clamp(shortest, longest.max(shortest))
             }
             // It was never there.
             _ => (4 * shortest).min(longest),

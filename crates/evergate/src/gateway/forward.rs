@@ -102,8 +102,10 @@ pub(super) async fn forward(
     // What may be kept in a file must be there as a whole, and only a tool's result can say in the end that it failed.
     let takes_pieces =
         context.takes_pieces && tool.is_some() && config.gateway.payload_dir.is_none();
-    let made =
-        async { if takes_pieces { call.in_pieces().await } else { call.await.map(Reply::Whole) } };
+    // In place: a future that is moved takes up its room twice, and this one is large.
+    let made = std::pin::pin!(async {
+        if takes_pieces { call.in_pieces().await } else { call.await.map(Reply::Whole) }
+    });
     let result = tokio::select! {
         result = made => result,
         never = waiting => match never {},

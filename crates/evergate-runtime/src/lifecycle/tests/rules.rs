@@ -148,13 +148,12 @@ fn the_longer_a_server_is_gone_the_less_often_calls_have_it_looked_for() {
     let policy = Policy { max_attempts: Some(0), ..policy() };
     let mut bench = Bench::connected(policy).after([lost(1, Loss::Transport)]);
     let lost_at = bench.now;
-    let mut generation = 2;
     // Gone for so long, and looked for again after so long, in seconds.
-    for (gone, pause) in [(5, 1), (10, 1), (40, 4), (200, 20), (100_000, 32)] {
+    let cases = [(5, 1), (10, 1), (40, 4), (200, 20), (100_000, 32)];
+    for (generation, (gone, pause)) in (2..).zip(cases) {
         bench.wait((lost_at + gone * SECOND).duration_since(bench.now));
         bench.step(Event::Demand);
         bench.step(dial_failed(generation, UNREACHABLE));
-        generation += 1;
         assert_eq!(bench.kind(), StateKind::Disconnected);
         let earliest = bench.lifecycle.earliest_attempt_at().unwrap();
         assert_eq!(earliest.duration_since(bench.now), pause * SECOND, "gone for {gone} s");

@@ -40,14 +40,14 @@ impl HttpLink {
     ) -> Result<Received, SendFailure> {
         let status = response.status;
         if !status.is_success() {
-            let body = self.refusal_text(response).await;
+            let body = Box::pin(self.refusal_text(response)).await;
             return self.refusal(status, &body, watch).map(Received::Answer);
         }
         match response.content_type {
             ContentType::Json => self.read_json(response.body, inbox, watch, takes_pieces).await,
             ContentType::Events => {
-                let answer =
-                    self.read_events(self.event_stream(response, None), inbox, watch).await?;
+                let stream = self.event_stream(response, None);
+                let answer = Box::pin(self.read_events(stream, inbox, watch)).await?;
                 self.check_session(answer, watch).map(Received::Answer)
             }
             ContentType::Other(kind) if status == StatusCode::OK => {

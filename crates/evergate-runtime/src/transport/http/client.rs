@@ -115,7 +115,9 @@ impl HttpClient {
         let mut connection = if let Some(connection) = self.pool.take() {
             connection
         } else {
-            let stream = self.connector.connect(uri.clone()).await.map_err(HttpError::Connect)?;
+            // Rare, and large.
+            let stream = Box::pin(self.connector.connect(uri.clone())).await;
+            let stream = stream.map_err(HttpError::Connect)?;
             HttpConnection { stream, buffer: BytesMut::new(), home: Handle::current().id() }
         };
         let written = connection.write(head, body, watch).await?;

@@ -124,8 +124,8 @@ impl HttpLink {
     ) -> Result<Received, SendFailure> {
         let _followed = inbox.follow(watch);
         let head = self.post_head(Some(watch));
-        let sending = self.client.send(&self.uri, &head, message, Some(watch));
-        let mut response = sending.await.map_err(|error| match error {
+        let response = self.client.send(&self.uri, &head, message, Some(watch)).await;
+        let mut response = response.map_err(|error| match error {
             error @ HttpError::Connect(_) => {
                 SendFailure::new(Outcome::NotSent, error.into(), Sign::Lost(Loss::Transport))
             }

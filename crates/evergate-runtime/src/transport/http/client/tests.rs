@@ -1,3 +1,5 @@
+#![allow(clippy::disallowed_methods, reason = "tests spawn the other side themselves")]
+
 use std::collections::VecDeque;
 use std::sync::Mutex;
 
@@ -12,11 +14,11 @@ const WIRE: usize = 64;
 const LARGE: usize = 10_000;
 
 /// A client, and the server's end of every connection it opens.
-fn client() -> (HttpClient, mpsc::UnboundedReceiver<DuplexStream>) {
-    let (opened, connections) = mpsc::unbounded_channel();
+fn client() -> (HttpClient, mpsc::Receiver<DuplexStream>) {
+    let (opened, connections) = mpsc::channel(8);
     let dialer = Dialer::new(move |_| {
         let (ours, theirs) = duplex(WIRE);
-        opened.send(theirs).unwrap();
+        opened.try_send(theirs).unwrap();
         async move { Ok(ours) }
     });
     (HttpClient::new(Some(dialer), None), connections)
