@@ -1,16 +1,19 @@
 //! One JSON-RPC message per line over a pair of byte streams: child processes and in-memory servers.
 //!
-//! Reader and writer are tasks of their own that own their stream, so that a caller who gives up can never leave half
-//! a message behind.
+//! The reader is a task of its own. A caller writes by itself what the server takes at once; what it does not take is left
+//! to a task, and so is everything after it (`lines/pen.rs`): a caller who gives up can never leave half a message behind.
+
+mod pen;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use self::pen::{Pen, Queued, Written};
 use super::line_splitter::{Line, LineSplitter};
 use super::stdio::ChildControl;
 use super::{Answer, Link, SendFailure, TransportError};
@@ -23,6 +26,7 @@ use crate::tasks::Tasks;
 /// A way to a server that reads and writes lines.
 #[derive(Debug)]
 pub(crate) struct LineLink {
+    pen: Arc<Pen>,
     outbox: mpsc::Sender<Outbound>,
     stop_writing: CancellationToken,
     stop_reading: CancellationToken,
@@ -35,6 +39,7 @@ pub(crate) struct LineLink {
 struct Outbound {
     message: Bytes,
     watch: Option<Arc<CallWatch>>,
+    queued: Queued,
 }
 
 /// Enough for a burst of calls to be written back to back; beyond it callers wait their turn.
@@ -49,7 +54,7 @@ const EXIT_FOLLOWS: Duration = Duration::from_secs(2);
 /// A process that has ended has written all it ever will. Who still holds its stdout is none of our business.
 const STDOUT_ENDS: Duration = Duration::from_millis(250);
 
-/// Starts the two tasks.
+/// Starts the two tasks: one reads, one writes what nobody could write at once.
 pub(crate) fn start<R, W>(
     reader: R,
     writer: W,
@@ -65,19 +70,21 @@ where
 {
     let (outbox, queue) = mpsc::channel(OUTBOX);
     let link = Arc::new(LineLink {
+        pen: Arc::new(Pen::new(writer)),
         outbox,
         stop_writing: CancellationToken::new(),
         stop_reading: CancellationToken::new(),
         write_failed: CancellationToken::new(),
         child,
     });
-    tasks.spawn(write(writer, queue, link.stop_writing.clone(), link.write_failed.clone()));
+    let (stop, failed) = (link.stop_writing.clone(), link.write_failed.clone());
+    tasks.spawn(write(link.pen.clone(), queue, stop, failed));
     tasks.spawn(read(link.clone(), reader, inbox, reporter, max_message_bytes));
     link
 }
 
-async fn write<W: AsyncWrite + Unpin>(
-    mut writer: W,
+async fn write(
+    pen: Arc<Pen>,
     mut queue: mpsc::Receiver<Outbound>,
     stop: CancellationToken,
     failed: CancellationToken,
@@ -85,49 +92,23 @@ async fn write<W: AsyncWrite + Unpin>(
     loop {
         let outbound = tokio::select! {
             biased;
-            () = stop.cancelled() => return,
+            () = stop.cancelled() => break,
             outbound = queue.recv() => outbound,
         };
-        let Some(Outbound { message, watch }) = outbound else { return };
+        let Some(Outbound { message, watch, queued }) = outbound else { break };
         // A write that blocks because the server reads nothing must not outlive the connection.
         let written = tokio::select! {
-            () = stop.cancelled() => return,
-            written = write_line(&mut writer, &message, watch.as_deref()) => written,
+            () = stop.cancelled() => break,
+            written = pen.write(&message, watch.as_deref()) => written,
         };
         if written.is_err() {
             failed.cancel();
-            return;
+            break;
         }
+        drop(queued);
     }
-}
-
-async fn write_line<W: AsyncWrite + Unpin>(
-    writer: &mut W,
-    message: &Bytes,
-    watch: Option<&CallWatch>,
-) -> std::io::Result<()> {
-    let mut line = Vec::with_capacity(message.len() + 1);
-    line.extend_from_slice(message);
-    // Raw payloads may be spread over lines; a newline can only stand between tokens, where a space means the same.
-    if memchr::memchr2(b'\n', b'\r', &line).is_some() {
-        for byte in &mut line {
-            if matches!(byte, b'\n' | b'\r') {
-                *byte = b' ';
-            }
-        }
-    }
-    line.push(b'\n');
-    // Said before the first byte leaves, so that nobody ever takes a request for unsent that was not …
-    if watch.is_some_and(|watch| !watch.mark_sent()) {
-        return Ok(());
-    }
-    let first = writer.write(&line).await;
-    if let (Err(_), Some(watch)) = (&first, watch) {
-        // … and taken back if that byte did not.
-        watch.mark_unsent();
-    }
-    writer.write_all(&line[first?..]).await?;
-    writer.flush().await
+    // The server hears that nothing more will come.
+    pen.put_down();
 }
 
 async fn read<R: AsyncRead + Unpin>(
@@ -194,7 +175,23 @@ impl LineLink {
         watch: &Arc<CallWatch>,
     ) -> Result<Answer, SendFailure> {
         let mut pending = inbox.expect(watch);
-        let outbound = Outbound { message, watch: Some(watch.clone()) };
+        match self.pen.write_now(&message, Some(watch)) {
+            Written::All => return pending.answer().await,
+            Written::Failed => {
+                // The reader is about to say why.
+                self.write_failed.cancel();
+                return pending.answer().await;
+            }
+            // The rest goes before everything else, whoever wakes the task first.
+            Written::Part(queued) => {
+                let rest = Outbound { message: Bytes::new(), watch: None, queued };
+                let _ = self.outbox.try_send(rest);
+                return pending.answer().await;
+            }
+            Written::Nothing => {}
+        }
+        let queued = self.pen.queue();
+        let outbound = Outbound { message, watch: Some(watch.clone()), queued };
         tokio::select! {
             biased;
             // The connection may end while the outbox is full.
@@ -206,7 +203,7 @@ impl LineLink {
     }
 
     pub(crate) async fn post(&self, message: Bytes) -> Result<(), TransportError> {
-        let outbound = Outbound { message, watch: None };
+        let outbound = Outbound { message, watch: None, queued: self.pen.queue() };
         self.outbox.send(outbound).await.map_err(|_| TransportError::Closed)
     }
 

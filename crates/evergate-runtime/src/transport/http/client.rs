@@ -76,7 +76,7 @@ pub(crate) enum HttpError {
     Write(#[source] io::Error),
     #[error("the response could not be read")]
     Read(#[source] io::Error),
-    #[error("the connection closed before the response was complete")]
+    #[error("the server hung up before its response was complete")]
     Closed,
     #[error(transparent)]
     Head(#[from] BadHead),
