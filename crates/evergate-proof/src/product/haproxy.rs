@@ -4,10 +4,10 @@
 
 use anyhow::Context as _;
 
-use super::adapter::{Adapter, Choice, Naming, Plan, Site, all_are, only_one};
+use super::adapter::{Adapter, Choice, Naming, Plan, Site, only_one};
 use super::installed::says;
-use super::nginx::through;
-use super::{Places, Port, Program, Transport, Upstream};
+use super::nginx::{supports, through};
+use super::{Places, Port, Program};
 
 pub(super) const ADAPTER: Adapter = Adapter {
     name: "haproxy",
@@ -28,11 +28,6 @@ pub(super) const ADAPTER: Adapter = Adapter {
     installed,
     plan,
 };
-
-fn supports(upstreams: &[Upstream]) -> Result<(), &'static str> {
-    only_one(upstreams)?;
-    all_are(upstreams, &[Transport::Http, Transport::Sse], "HTTP servers only")
-}
 
 fn installed(_places: &Places) -> Result<String, String> {
     says("haproxy", "-v").ok_or_else(|| "no haproxy: ./scripts/install-products haproxy".to_owned())

@@ -50,7 +50,8 @@ pub(super) const ADAPTER: Adapter = Adapter {
     plan,
 };
 
-fn supports(upstreams: &[Upstream]) -> Result<(), &'static str> {
+/// What any reverse proxy can stand in front of.
+pub(super) fn supports(upstreams: &[Upstream]) -> Result<(), &'static str> {
     only_one(upstreams)?;
     all_are(upstreams, &[Transport::Http, Transport::Sse], "HTTP servers only")
 }

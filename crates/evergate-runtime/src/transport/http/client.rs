@@ -89,6 +89,8 @@ const MAX_HEAD: usize = 64 * 1024;
 /// Room made for what comes next: most answers fit, and large ones are read in pieces that keep caches warm.
 const SMALL_READ: usize = 8 * 1024;
 const LARGE_READ: usize = 128 * 1024;
+/// Pieces that are read past at once for the sake of the connection. A server that never stops talking is not worth it.
+const MAX_TAIL: usize = 16;
 
 // === impl HttpClient ===
 
@@ -316,13 +318,14 @@ impl ResponseBody {
     /// Reads on as far as there is something to read, so that the connection can be used again. `true` if that was all.
     pub(crate) fn is_at_end(&mut self) -> bool {
         let mut context = Context::from_waker(std::task::Waker::noop());
-        loop {
+        for _ in 0..MAX_TAIL {
             match self.poll_next(&mut context) {
                 Poll::Ready(Some(Ok(_))) => {}
                 Poll::Ready(Some(Err(_)) | None) => return true,
                 Poll::Pending => return false,
             }
         }
+        false
     }
 
     /// How much is still to come, as far as the server said.
