@@ -46,7 +46,8 @@ use legacy_sse::SseStreams;
 use origin_guard::OriginGuard;
 use sessions::Sessions;
 
-pub(crate) type Reply = Response<ReplyBody>;
+/// In a box: it passes many hands, and is large.
+pub(crate) type Reply = Box<Response<ReplyBody>>;
 
 /// Everything behind the listener.
 #[derive(Debug)]

@@ -34,7 +34,7 @@ pub struct CallBuilder {
     hold: Option<Duration>,
     cancel: Option<CancellationToken>,
     /// Only if there is anything to follow.
-    track: Option<Box<CallTrack>>,
+    track: Option<Arc<CallTrack>>,
 }
 
 // === impl CallBuilder ===
@@ -109,14 +109,14 @@ impl CallBuilder {
 
     /// Asks the server for progress and passes it on. Must not block.
     pub fn on_progress(mut self, sink: impl Fn(Progress) + Send + Sync + 'static) -> Self {
-        self.track().on_progress = Some(Box::new(sink));
+        self.track(|track| track.on_progress = Some(Box::new(sink)));
         self
     }
 
     /// Takes the notifications that arrive on the call's own stream, which otherwise go to
     /// [`Hub::notifications`](crate::Hub::notifications). Must not block.
     pub fn on_notification(mut self, sink: impl Fn(Notification) + Send + Sync + 'static) -> Self {
-        self.track().on_notification = Some(Box::new(sink));
+        self.track(|track| track.on_notification = Some(Box::new(sink)));
         self
     }
 
@@ -126,14 +126,14 @@ impl CallBuilder {
     /// While such a request is being handled the call's timeout does not run, only `max_timeout` or the deadline does;
     /// it starts over when the answer is given. When the call ends before that, the handler's future is dropped.
     pub fn handlers(mut self, handlers: Arc<Handlers>) -> Self {
-        self.track().handlers = Some(handlers);
+        self.track(|track| track.handlers = Some(handlers));
         self
     }
 
     /// Who makes this call, where several share a server and each call has handlers of its own: what the server asks
     /// without saying because of which call is asked only if all calls under way are of the same caller.
     pub fn caller(mut self, number: u64) -> Self {
-        self.track().caller = Some(number);
+        self.track(|track| track.caller = Some(number));
         self
     }
 
@@ -147,12 +147,15 @@ impl CallBuilder {
             headers.remove(name);
         }
         headers.values_mut().for_each(|value| value.set_sensitive(true));
-        self.track().headers = Some(headers);
+        self.track(|track| track.headers = Some(headers));
         self
     }
 
-    fn track(&mut self) -> &mut CallTrack {
-        self.track.get_or_insert_default()
+    fn track(&mut self, set: impl FnOnce(&mut CallTrack)) {
+        // Nobody else has it before the call is made.
+        if let Some(track) = Arc::get_mut(self.track.get_or_insert_default()) {
+            set(track);
+        }
     }
 
     /// Makes the call, and has a large result passed on while it arrives, if it comes as one JSON body over HTTP.
@@ -170,7 +173,7 @@ impl CallBuilder {
         let slot = self.slot;
         let counted = (slot.shared.calls.token(), slot.retirement.count_call());
         let settings = slot.settings.clone();
-        let track = self.track.map(|track| Arc::new(*track));
+        let track = self.track;
         let deadline = self.deadline.map(|deadline| deadline.min(LONGEST));
         let timeout = self.timeout.or(deadline).unwrap_or(settings.timeout);
         let timeout = timeout.min(deadline.unwrap_or(LONGEST));

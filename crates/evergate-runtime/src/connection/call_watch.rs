@@ -20,8 +20,17 @@ pub(crate) struct CallWatch {
     id: u64,
     sending: AtomicU8,
     track: Option<Arc<CallTrack>>,
-    /// Cancelled when this sending is over; only where somebody answers for the call, because nobody else asks.
-    ended: Option<CancellationToken>,
+    ended: Mutex<Ended>,
+}
+
+/// Whether a sending is over. Few are ever asked for it.
+#[derive(Debug, Default)]
+enum Ended {
+    #[default]
+    No,
+    /// Somebody waits for it.
+    Awaited(CancellationToken),
+    Yes,
 }
 
 /// The parts of a call that outlive a resend.
@@ -83,9 +92,7 @@ struct ProgressFields {
 
 impl CallWatch {
     pub(crate) fn new(id: u64, track: Option<Arc<CallTrack>>) -> Self {
-        let answers = track.as_ref().is_some_and(|track| track.handlers.is_some());
-        let ended = answers.then(CancellationToken::new);
-        Self { id, sending: AtomicU8::new(WAITING), track, ended }
+        Self { id, sending: AtomicU8::new(WAITING), track, ended: Mutex::default() }
     }
 
     /// The id of the request, and its progress token.
@@ -153,17 +160,28 @@ impl CallWatch {
 
     /// This sending is over, with or without an answer.
     pub(crate) fn end(&self) {
-        if let Some(ended) = &self.ended {
+        let before = std::mem::replace(&mut *self.has_ended(), Ended::Yes);
+        if let Ended::Awaited(ended) = before {
             ended.cancel();
         }
     }
 
-    /// Resolves when it is; to be asked only where somebody answers for the call.
+    /// Resolves when it is.
     pub(crate) async fn ended(&self) {
-        match &self.ended {
-            Some(ended) => ended.cancelled().await,
-            None => std::future::pending().await,
-        }
+        let ended = match &mut *self.has_ended() {
+            Ended::Yes => return,
+            Ended::Awaited(ended) => ended.clone(),
+            not_yet @ Ended::No => {
+                let ended = CancellationToken::new();
+                *not_yet = Ended::Awaited(ended.clone());
+                ended
+            }
+        };
+        ended.cancelled().await;
+    }
+
+    fn has_ended(&self) -> MutexGuard<'_, Ended> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

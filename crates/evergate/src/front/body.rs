@@ -8,7 +8,7 @@ use futures_util::Stream;
 use http::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
 };
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use serde_json::Value;
 
@@ -46,9 +46,10 @@ pub(super) fn json(status: StatusCode, value: &Value) -> Reply {
     with(status, Some("application/json"), ReplyBody::whole(value.to_string().into()))
 }
 
-/// A JSON-RPC message in three pieces.
-pub(super) fn message(pieces: [Bytes; 3]) -> Reply {
-    with(StatusCode::OK, Some("application/json"), ReplyBody::Pieces { pieces, next: 0 })
+/// A JSON-RPC message in three pieces. `room` is a map for its headers, whose memory is used again.
+pub(super) fn message(pieces: [Bytes; 3], room: HeaderMap) -> Reply {
+    let body = ReplyBody::Pieces { pieces, next: 0 };
+    with_room(room, StatusCode::OK, Some("application/json"), body)
 }
 
 pub(super) fn arriving(arriving: Arriving) -> Reply {
@@ -94,7 +95,17 @@ pub(super) fn wrong_method(allowed: &'static str) -> Reply {
 }
 
 fn with(status: StatusCode, content_type: Option<&'static str>, body: ReplyBody) -> Reply {
-    let mut reply = Response::new(body);
+    with_room(HeaderMap::new(), status, content_type, body)
+}
+
+fn with_room(
+    room: HeaderMap,
+    status: StatusCode,
+    content_type: Option<&'static str>,
+    body: ReplyBody,
+) -> Reply {
+    let mut reply = Box::new(Response::new(body));
+    *reply.headers_mut() = room;
     *reply.status_mut() = status;
     let length = reply.body().size_hint().exact();
     let headers = reply.headers_mut();

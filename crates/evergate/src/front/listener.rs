@@ -58,8 +58,9 @@ pub(crate) async fn serve(
         let _ = stream.set_nodelay(true);
         let (front, stop) = (front.clone(), stop.clone());
         tasks.spawn(async move {
-            let service =
-                service_fn(move |request| front.clone().answer(request).map(Ok::<_, Infallible>));
+            let service = service_fn(move |request| {
+                front.clone().answer(request).map(|reply| Ok::<_, Infallible>(*reply))
+            });
             let connection = http1::Builder::new()
                 .timer(Alarms)
                 .header_read_timeout(HEADERS_WITHIN)

@@ -150,13 +150,13 @@ async fn initialize(
     let Some(introduction) = handshake::introduction(params) else {
         let error =
             plain(INVALID_PARAMS, "initialize needs protocolVersion, capabilities and clientInfo");
-        return Ok(body::message(respond::pieces(id, &Answer::Error(error))));
+        return Ok(body::message(respond::pieces(id, &Answer::Error(error)), HeaderMap::new()));
     };
     let (session, session_id) =
         front.sessions.create(&front.gateway, caller, server, introduction)?;
     session.client.set_headers(&unprintable(headers));
     let result = front.gateway.welcome(&session.client).await;
-    let mut reply = body::message(respond::pieces(id, &Answer::Result(result)));
+    let mut reply = body::message(respond::pieces(id, &Answer::Result(result)), HeaderMap::new());
     with_session(&mut reply, &session_id);
     Ok(reply)
 }
@@ -174,16 +174,19 @@ async fn call(
     // not over in a moment.
     let stream_after = front.gateway.config().gateway.stream_after;
     let log = Arc::new(EventLog::of_call());
-    let headers = front.gateway.to_pass_on(headers);
-    let context = RequestContext { stream: Outlet::Log(log.clone()), headers, takes_pieces: true };
+    let passed_on = front.gateway.to_pass_on(headers);
+    // They have served; their room is good for those of the answer.
+    headers.clear();
+    let context =
+        RequestContext { stream: Outlet::Log(log.clone()), headers: passed_on, takes_pieces: true };
     let (gateway, client, own_id) = (front.gateway.clone(), session.client.clone(), id.clone());
+    // Its room is there before it is, so that it is made in place: it is large, and most of it is empty at first.
+    let room = Box::new_uninit();
+    let call = Box::into_pin(Box::write(room, async move {
+        gateway.request(&client, &own_id, method, params, &context).await
+    }));
     // The client's connection may break without that ending the call.
-    let mut calling = Surviving::new(
-        &front.gateway.tasks,
-        &id,
-        &log,
-        Box::pin(async move { gateway.request(&client, &own_id, method, params, &context).await }),
-    );
+    let mut calling = Surviving::new(&front.gateway.tasks, &id, &log, call);
     let answer = tokio::select! {
         biased;
         answer = &mut calling => Some(answer),
@@ -198,7 +201,9 @@ async fn call(
             log.close();
         }
         Some(Answer::Pieces(pieces)) => return body::arriving(Arriving::new(&id, pieces)),
-        Some(answer) => return body::message(respond::pieces(&id, &answer)),
+        Some(answer) => {
+            return body::message(respond::pieces(&id, &answer), std::mem::take(headers));
+        }
         None => {}
     }
     let number = front.sessions.new_stream();
