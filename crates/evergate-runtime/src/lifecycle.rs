@@ -83,6 +83,8 @@ pub(crate) struct Lifecycle {
     renewed: bool,
     failures: Failures,
     last_dial_at: Option<Instant>,
+    /// Drawn with every dial: how much sooner than usual a call may have the next.
+    chance: f64,
     lost_at: Option<Instant>,
     /// When the next attempt was to start before a call pulled it forward.
     planned: Option<Instant>,
@@ -118,6 +120,7 @@ impl Lifecycle {
             renewed: false,
             failures: Failures::default(),
             last_dial_at: None,
+            chance: 0.0,
             lost_at: None,
             planned: None,
             random: fastrand::Rng::with_seed(seed),

@@ -351,6 +351,7 @@ impl Lifecycle {
         self.newest = Some(generation);
         self.dial = Some(Dial { generation, aborted: false });
         self.last_dial_at = Some(now);
+        self.chance = self.random.f64();
         effects.push(Effect::Dial { generation });
     }
 
@@ -395,6 +396,8 @@ impl Lifecycle {
             // It was never there.
             _ => (4 * shortest).min(longest),
         };
+        // One that comes and goes by the clock must not be met each time while it is away.
+        let pause = self.policy.backoff.dither(pause, self.chance);
         // A server that was lost a moment ago may still be dying: whoever dials at once may be let in, and cut off again.
         self.last_dial_at.max(self.lost_at).map(|last| last + pause)
     }

@@ -54,6 +54,11 @@ impl Backoff {
         Duration::from_secs_f64(seconds * (1.0 - self.jitter * random.clamp(0.0, 1.0)))
     }
 
+    /// A delay that somebody waits for, shortened by chance, but at most by half.
+    pub fn dither(&self, delay: Duration, random: f64) -> Duration {
+        delay.mul_f64(1.0 - self.jitter * random.clamp(0.0, 1.0) / 2.0)
+    }
+
     /// The first delay, without jitter.
     pub fn initial(&self) -> Duration {
         self.initial

@@ -3,6 +3,8 @@
 mod doubt;
 mod switching;
 
+use std::collections::HashSet;
+
 use super::*;
 
 const UNREACHABLE: DialFailure = DialFailure::Unreachable;
@@ -196,6 +198,23 @@ fn demand_pulls_a_quick_attempt_forward_and_what_was_planned_stays_planned() {
     bench.step(dial_failed(4, UNREACHABLE));
     assert_eq!(bench.lifecycle.next_attempt_at(), planned);
     assert_eq!(bench.lifecycle.attempts(), attempts, "it was an extra one");
+}
+
+#[test]
+fn attempts_that_calls_ask_for_are_not_evenly_spaced() {
+    let backoff = Backoff::new(SECOND, 16 * SECOND, 2.0, 1.0).unwrap();
+    let policy = Policy { backoff, max_attempts: Some(0), ..policy() };
+    let mut bench = Bench::connected(policy).after([lost(1, Loss::Transport)]);
+    let mut pauses = HashSet::new();
+    for generation in 2..12 {
+        bench.step(Event::Demand);
+        let before = bench.now;
+        bench.tick();
+        pauses.insert(bench.now - before);
+        bench.step(dial_failed(generation, UNREACHABLE));
+    }
+    assert!(pauses.iter().all(|pause| (SECOND / 2..=SECOND).contains(pause)), "{pauses:?}");
+    assert!(pauses.len() > 8, "{pauses:?}");
 }
 
 #[test]
