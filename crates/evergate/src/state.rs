@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use sha2::{Digest as _, Sha256};
 
 pub(crate) use catalogs::StoredCatalogs;
-pub(crate) use sessions::{StoredSession, StoredSessions, uid_hex};
+pub(crate) use sessions::{StoredSession, StoredSessions, StoredUid, uid_hex};
 
 /// The state directory.
 #[derive(Debug, Clone)]

@@ -19,7 +19,7 @@ use crate::gateway::event_log::EventLog;
 use crate::gateway::handshake::scope_of;
 use crate::gateway::outlet::Outlet;
 use crate::hash::HashMap;
-use crate::state::{StoredSession, StoredSessions, uid_hex};
+use crate::state::{StoredSession, StoredSessions, StoredUid};
 
 /// However busy, a session ends some day: nobody remembers for ever which ids were given back.
 const LONGEST: Duration = Duration::from_secs(30 * 24 * 60 * 60);
@@ -48,9 +48,9 @@ struct State {
     /// The same by the ids their clients hold, so that an id is opened only when it is new to this run.
     by_id: HashMap<HeldId, Arc<Session>>,
     /// Given back or expired; until when that must be remembered, in seconds since 1970.
-    ended: BTreeMap<String, u64>,
+    ended: BTreeMap<StoredUid, u64>,
     /// What clients of an earlier run had told us, until they come back.
-    saved: BTreeMap<String, StoredSession>,
+    saved: BTreeMap<StoredUid, StoredSession>,
 }
 
 /// One of them.
@@ -155,7 +155,7 @@ impl Sessions {
                 session.is_used(caller);
                 return Ok(session.clone());
             }
-            let uid = uid_hex(&facts.uid);
+            let uid = StoredUid(facts.uid);
             let expired = state.saved.get(&uid).is_some_and(|saved| {
                 saved.last_seen.saturating_add(settings.session_idle.as_secs()) < unix_now()
             });
@@ -190,7 +190,7 @@ impl Sessions {
             state.live.remove(&session.client.uid);
             state.by_id.remove(&session.id);
             // At once: it must not be taken up again in between.
-            state.remember_end(uid_hex(&session.client.uid));
+            state.remember_end(StoredUid(session.client.uid));
         }
         gateway.detach(&session.client);
     }
@@ -206,7 +206,7 @@ impl Sessions {
             let idle = settings.session_idle.as_secs();
             let expired = |saved: &StoredSession| saved.last_seen.saturating_add(idle) <= now;
             let gone = state.saved.extract_if(.., |_, saved| expired(saved));
-            let gone: Vec<String> = gone.map(|(uid, _)| uid).collect();
+            let gone: Vec<StoredUid> = gone.map(|(uid, _)| uid).collect();
             for uid in gone {
                 state.remember_end(uid);
             }
@@ -240,7 +240,7 @@ impl Sessions {
             let last_seen = unix_now().saturating_sub(idle).next_multiple_of(60);
             let subscriptions = subscriptions.remove(&client.uid).unwrap_or_default();
             let stored = StoredSession { last_seen, level, subscriptions };
-            sessions.insert(uid_hex(&client.uid), stored);
+            sessions.insert(StoredUid(client.uid), stored);
         }
         StoredSessions { sessions, ended }
     }
@@ -273,7 +273,7 @@ impl State {
         self.by_id.insert(session.id.clone(), session.clone());
     }
 
-    fn remember_end(&mut self, uid: String) {
+    fn remember_end(&mut self, uid: StoredUid) {
         if self.ended.len() >= MAX_ENDED {
             forget_the_oldest(&mut self.ended);
         }
@@ -373,7 +373,7 @@ fn is_too_old(created: u64) -> bool {
 }
 
 /// Makes room for many at once: to look for the oldest one takes as long as to look for a tenth of all.
-fn forget_the_oldest(ended: &mut BTreeMap<String, u64>) {
+fn forget_the_oldest<K: Ord>(ended: &mut BTreeMap<K, u64>) {
     // Many may have ended in the same second, so that the time alone does not tell how many go.
     let mut room = (ended.len() / 10).max(1);
     let mut times: Vec<u64> = ended.values().copied().collect();
@@ -401,12 +401,11 @@ mod tests {
 
     #[test]
     fn the_oldest_make_room_and_a_full_table_of_one_second_too() {
-        let mut ended: BTreeMap<String, u64> =
-            (0..100).map(|n| (n.to_string(), 1000 - n)).collect();
+        let mut ended: BTreeMap<u64, u64> = (0..100).map(|n| (n, 1000 - n)).collect();
         forget_the_oldest(&mut ended);
         assert_eq!(ended.len(), 90);
         assert_eq!(ended.values().min(), Some(&911));
-        let mut ended: BTreeMap<String, u64> = (0..100).map(|n| (n.to_string(), 7)).collect();
+        let mut ended: BTreeMap<u64, u64> = (0..100).map(|n| (n, 7)).collect();
         forget_the_oldest(&mut ended);
         assert_eq!(ended.len(), 90);
     }

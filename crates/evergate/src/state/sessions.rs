@@ -2,24 +2,31 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::hex;
+use crate::gateway::client::Uid;
 
 pub(super) const FILE: &str = "sessions.json";
 
-/// All sessions, by [`uid_hex`].
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// All sessions.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct StoredSessions {
     /// Those that live.
-    pub(crate) sessions: BTreeMap<String, StoredSession>,
+    pub(crate) sessions: BTreeMap<StoredUid, StoredSession>,
     /// Those that were ended, and when, in seconds of Unix time, their ids would have expired anyway.
-    pub(crate) ended: BTreeMap<String, u64>,
+    pub(crate) ended: BTreeMap<StoredUid, u64>,
 }
 
+/// The key of a session: as small as can be here, since a great many that were ended are remembered, and as text in the
+/// file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct StoredUid(pub(crate) Uid);
+
 /// What a client did in its session that has to be done again after a restart.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct StoredSession {
     /// When it was last used, in seconds of Unix time.
     pub(crate) last_seen: u64,
@@ -31,7 +38,25 @@ pub(crate) struct StoredSession {
     pub(crate) subscriptions: Vec<(String, String)>,
 }
 
-/// The key of a session in the file.
+// === impl StoredUid ===
+
+impl Serialize for StoredUid {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&uid_hex(&self.0))
+    }
+}
+
+impl<'de> Deserialize<'de> for StoredUid {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let number = (text.len() == 32).then(|| u128::from_str_radix(&text, 16).ok()).flatten();
+        number
+            .map(|number| Self(number.to_be_bytes()))
+            .ok_or_else(|| D::Error::custom("not a session's key"))
+    }
+}
+
+/// A session's key as text.
 pub(crate) fn uid_hex(uid: &[u8; 16]) -> String {
     hex(uid)
 }
@@ -52,10 +77,10 @@ mod tests {
         };
         StoredSessions {
             sessions: BTreeMap::from([
-                (uid_hex(&[0xab; 16]), session),
-                (uid_hex(&[1; 16]), StoredSession { last_seen: 1, ..StoredSession::default() }),
+                (StoredUid([0xab; 16]), session),
+                (StoredUid([1; 16]), StoredSession { last_seen: 1, ..StoredSession::default() }),
             ]),
-            ended: BTreeMap::from([(uid_hex(&[2; 16]), 1_760_000_001)]),
+            ended: BTreeMap::from([(StoredUid([2; 16]), 1_760_000_001)]),
         }
     }
 
@@ -89,7 +114,8 @@ mod tests {
     fn a_damaged_file_is_no_session() {
         let dir = tempfile::tempdir().unwrap();
         let state = StateDir::open(dir.path()).unwrap();
-        for damaged in ["", "[]", "{\"version\":1,\"sessions\":[]}", "{\"version\":9}"] {
+        let key = r#"{"version":1,"sessions":{},"ended":{"02":1}}"#;
+        for damaged in [key, "", "[]", "{\"version\":1,\"sessions\":[]}", "{\"version\":9}"] {
             fs::write(dir.path().join(FILE), damaged).unwrap();
             assert_eq!(state.load_sessions(), StoredSessions::default(), "{damaged}");
         }
