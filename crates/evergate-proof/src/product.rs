@@ -19,6 +19,7 @@ mod haproxy;
 mod http;
 mod installed;
 mod mcp_hub;
+mod mcp_proxy_crates;
 mod mcp_proxy_npm;
 mod mcp_proxy_pypi;
 mod mcp_remote;
@@ -60,6 +61,8 @@ pub enum Product {
     Supergateway,
     /// From HTTP to stdio, in JavaScript.
     McpRemote,
+    /// Many servers behind one endpoint, in Rust.
+    McpProxyCrates,
 }
 
 /// One MCP server that a product is put in front of.
@@ -129,6 +132,7 @@ impl Product {
         Self::McpProxyNpm,
         Self::Supergateway,
         Self::McpRemote,
+        Self::McpProxyCrates,
     ];
 
     fn adapter(self) -> &'static Adapter {
@@ -144,6 +148,7 @@ impl Product {
             Self::McpProxyNpm => &mcp_proxy_npm::ADAPTER,
             Self::Supergateway => &supergateway::ADAPTER,
             Self::McpRemote => &mcp_remote::ADAPTER,
+            Self::McpProxyCrates => &mcp_proxy_crates::ADAPTER,
         }
     }
 
