@@ -81,7 +81,7 @@ fn what_is_supported_is_what_is_known_to_work() {
         "supergateway",
         "mcp-remote",
     ];
-    assert_eq!(supported(&[http("a")]), web);
+    assert_eq!(supported(&[http("a")]), [&web[..], &["mcp-proxy-crates"]].concat());
     assert_eq!(supported(&[sse("a")]), web);
     let stdio_too = [
         "direct",
@@ -92,6 +92,7 @@ fn what_is_supported_is_what_is_known_to_work() {
         "mcp-proxy-pypi",
         "mcp-proxy-npm",
         "supergateway",
+        "mcp-proxy-crates",
     ];
     assert_eq!(supported(&[stdio("a")]), stdio_too);
     let many = ["evergate", "fastmcp", "contextforge", "mcp-hub"];
