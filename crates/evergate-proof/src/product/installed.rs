@@ -52,6 +52,16 @@ pub(super) fn python_program(places: &Places, environment: &str, program: &str) 
     Program::new(places.product(environment).join("bin").join(program))
 }
 
+/// The version of a crate that `cargo install` put into the folder of this name, or how to get it.
+pub(super) fn crates_io(places: &Places, folder: &str, name: &str) -> Result<String, String> {
+    let installed = std::fs::read_to_string(places.product(folder).join(".crates.toml"));
+    let version = installed.ok().and_then(|text| {
+        let (_, rest) = text.split_once(&format!("\"{name} "))?;
+        rest.split(' ').next().map(str::to_owned)
+    });
+    version.ok_or_else(|| format!("no crate {name}: ./scripts/install-products {folder}"))
+}
+
 fn dist_info(environment: &Path, package: &str) -> Option<String> {
     let python = std::fs::read_dir(environment.join("lib")).ok()?.flatten().next()?;
     let packages = std::fs::read_dir(python.path().join("site-packages")).ok()?;

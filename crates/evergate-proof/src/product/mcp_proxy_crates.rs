@@ -1,7 +1,8 @@
 //! `mcp-proxy` from crates.io (joshrotenberg/mcp-proxy): many servers behind one endpoint, in Rust.
 //!
-//! Retries are what it offers against failures and are switched on with the values of its own example; its circuit
-//! breaker and outlier detection stay off, since they refuse calls to a server that may be well again.
+//! Retries are what it offers against failures. They are off by default and are switched on here, with the values that its
+//! example shows; its circuit breaker and outlier detection stay off, since they refuse calls to a server that may be well
+//! again.
 
 use std::fmt::Write as _;
 
@@ -9,7 +10,7 @@ use anyhow::Context as _;
 use serde_json::Value;
 
 use super::adapter::{Adapter, Choice, Naming, Plan, Site, all_are};
-use super::installed::says;
+use super::installed::crates_io;
 use super::{Address, Places, Port, Program, Transport, Upstream};
 
 const REFERENCE: &str = "https://github.com/joshrotenberg/mcp-proxy/blob/main/config.example.toml";
@@ -25,7 +26,7 @@ pub(super) const ADAPTER: Adapter = Adapter {
         },
         Choice {
             setting: "[backends.retry] max_retries = 3",
-            why: "calls that failed are tried again, with growing delays",
+            why: "off by default; calls that failed are tried again, with growing delays, whether they may have run or not",
             url: REFERENCE,
         },
         Choice {
@@ -40,7 +41,7 @@ pub(super) const ADAPTER: Adapter = Adapter {
         },
     ],
     supports,
-    installed,
+    installed: |places| crates_io(places, "mcp-proxy-crates", "mcp-proxy"),
     plan,
 };
 
@@ -51,11 +52,6 @@ fn supports(upstreams: &[Upstream]) -> Result<(), &'static str> {
 
 fn program(places: &Places) -> std::path::PathBuf {
     places.product("mcp-proxy-crates/bin/mcp-proxy")
-}
-
-fn installed(places: &Places) -> Result<String, String> {
-    says(program(places), "--version")
-        .ok_or_else(|| "no crate mcp-proxy: ./scripts/install-products mcp-proxy-crates".to_owned())
 }
 
 fn plan(site: &Site<'_>) -> anyhow::Result<Plan> {

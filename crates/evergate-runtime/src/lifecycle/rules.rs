@@ -383,8 +383,8 @@ impl Lifecycle {
         }
     }
 
-    /// When an attempt may start that somebody waits for: as often as the shortest delay allows while quick attempts
-    /// are left; once they are spent the less often the longer the server has been gone, so that a call soon finds one
+    /// When an attempt may start that somebody waits for: after about the shortest delay while quick attempts are
+    /// left; once they are spent the less often the longer the server has been gone, so that a call soon finds one
     /// that was away for seconds, and no agent hammers one that is away for hours.
     pub(super) fn on_demand(&self) -> Option<Instant> {
         let (shortest, longest) = (self.policy.backoff.initial(), self.policy.backoff.max());

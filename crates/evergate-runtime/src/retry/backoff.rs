@@ -55,7 +55,7 @@ impl Backoff {
     }
 
     /// A delay that somebody waits for, shortened by chance, but at most by half.
-    pub fn dither(&self, delay: Duration, random: f64) -> Duration {
+    pub(crate) fn dither(&self, delay: Duration, random: f64) -> Duration {
         delay.mul_f64(1.0 - self.jitter * random.clamp(0.0, 1.0) / 2.0)
     }
 
