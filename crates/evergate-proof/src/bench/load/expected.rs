@@ -79,13 +79,20 @@ impl Expected {
                 shown()
             ),
             What::Tools(tools) => {
-                let listed = result["tools"].as_array().map_or(0, Vec::len);
                 // Some products add tools of their own.
-                ensure!(listed >= *tools, "{listed} tools instead of {tools}");
+                let listed = result["tools"].as_array().into_iter().flatten();
+                let listed = listed.filter(|tool| is_of_the_server(tool)).count();
+                ensure!(listed == *tools, "{listed} tools instead of {tools}");
             }
         }
         Ok(())
     }
+}
+
+/// Whether this is one of a fast-server's tools, whatever a product has put before its name.
+fn is_of_the_server(tool: &Value) -> bool {
+    let name = tool["name"].as_str().unwrap_or_default();
+    name.ends_with("echo") || name.trim_end_matches(|c: char| c.is_ascii_digit()).ends_with("tool")
 }
 
 // === impl Looks ===
@@ -228,6 +235,8 @@ pub(super) fn response(body: &[u8]) -> Result<Value> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::{Expected, Incoming};
 
     fn answer(id: u64, text: &str) -> String {
@@ -282,6 +291,21 @@ mod tests {
         }
         let wrong = format!("data: {}\n\n", answer(1_000_000_009, "another"));
         assert!(take(&mut expected, &wrong, 50, &mut incoming).is_err());
+    }
+
+    #[test]
+    fn every_tool_of_the_servers_must_be_listed_once_and_others_may_be() {
+        let listed = |names: &[&str]| {
+            let tools: Vec<_> = names.iter().map(|name| json!({ "name": name })).collect();
+            json!({ "jsonrpc": "2.0", "id": 1_000_000_001, "result": { "tools": tools } })
+                .to_string()
+        };
+        let check = |names: &[&str]| {
+            take(&mut Expected::tools(3), &listed(names), 40, &mut Incoming::default())
+        };
+        check(&["s0__echo", "s0__tool1", "s1__tool12", "proxy__config"]).unwrap();
+        check(&["s0__echo", "s0__tool1", "proxy__config"]).unwrap_err();
+        check(&["s0__echo", "s0__tool1", "s0__tool1", "s1__tool12"]).unwrap_err();
     }
 
     #[test]
