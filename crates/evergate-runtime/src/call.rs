@@ -21,7 +21,7 @@ use clock::CallClock;
 use doubt::Settled;
 pub use result_stream::{Reply, ResultStream};
 
-use crate::connection::{CallTrack, Lease};
+use crate::connection::{Asking, CallTrack, CallWatch, Lease};
 use crate::error::{CallError, CallFailure, SharedError};
 use crate::lifecycle::{Generation, Loss};
 use crate::protocol::{self, RawJson, method};
@@ -261,7 +261,7 @@ impl Call {
         takes_pieces: Option<Resends>,
     ) -> Result<Attempt, CallFailure> {
         let watch = lease.watch(self.track.clone());
-        let message = self.message(watch.id())?;
+        let message = self.message(lease, &watch)?;
         // If it would be asked for again should it break off, then rather not: whoever has seen its beginning cannot be
         // given another.
         let takes_pieces = |size: usize| {
@@ -297,19 +297,20 @@ impl Call {
         }
     }
 
-    fn message(&self, id: u64) -> Result<Bytes, CallFailure> {
+    fn message(&self, lease: &Lease, watch: &CallWatch) -> Result<Bytes, CallFailure> {
         let wants_progress = self.track.as_ref().is_some_and(|track| track.on_progress.is_some());
-        match &self.request {
+        let params = match &self.request {
             Request::Tool { name, arguments } => {
-                Ok(protocol::tool_call(id, name, arguments, wants_progress))
+                Some(Cow::Owned(protocol::tool_params(name, arguments)))
             }
-            Request::RawTool { params, .. } => {
-                raw_request(id, method::TOOLS_CALL, Some(params), wants_progress)
+            Request::RawTool { params, .. } => Some(Cow::Borrowed(params.as_bytes())),
+            Request::Other { params, .. } => {
+                params.as_ref().map(|params| Cow::Borrowed(params.as_bytes()))
             }
-            Request::Other { method, params } => {
-                raw_request(id, method, params.as_ref(), wants_progress)
-            }
-        }
+        };
+        let params = params.as_deref();
+        let asking = Asking { method: self.request.method(), params, wants_progress };
+        lease.write(watch, asking).map_err(|_| CallFailure::InvalidParams)
     }
 
     /// Whether the server says that calling this tool twice does no harm. Only its own word counts: not that of one
@@ -390,22 +391,6 @@ impl Call {
             if forgotten { (Outcome::Unknown, self.is_harmless()) } else { (outcome, retryable) };
         CallError { server: self.slot.name.clone(), outcome, generation, retryable, source }
     }
-}
-
-/// A request whose params are the caller's own, but for our progress token if one is wanted.
-fn raw_request(
-    id: u64,
-    method: &str,
-    params: Option<&RawJson>,
-    wants_progress: bool,
-) -> Result<Bytes, CallFailure> {
-    let params = params.map(RawJson::as_bytes);
-    if !wants_progress {
-        return Ok(protocol::request(id, method, params));
-    }
-    let params =
-        protocol::with_progress_token(params, id).map_err(|_| CallFailure::InvalidParams)?;
-    Ok(protocol::request(id, method, Some(&params)))
 }
 
 // === impl Request ===

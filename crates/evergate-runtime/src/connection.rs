@@ -2,6 +2,7 @@
 
 mod attribution;
 mod call_watch;
+mod dialect;
 mod handshake;
 mod inbox;
 mod reporter;
@@ -20,7 +21,9 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 pub use call_watch::Progress;
 pub(crate) use call_watch::{CallTrack, CallWatch, Pulse};
-pub(crate) use handshake::{Peer, shake};
+pub(crate) use dialect::Asking;
+pub use handshake::Protocol;
+pub(crate) use handshake::{Peer, begin};
 pub(crate) use inbox::{Garbage, Inbox, InboxContext};
 pub(crate) use reporter::Reporter;
 pub(crate) use stale_lists::ListKind;
@@ -130,6 +133,15 @@ impl Connection {
     /// A new request under an id this connection has never used.
     pub(crate) fn watch(&self, track: Option<Arc<CallTrack>>) -> Arc<CallWatch> {
         Arc::new(CallWatch::new(self.next_id.fetch_add(1, Ordering::Relaxed), track))
+    }
+
+    /// A request as this server understands it.
+    pub(crate) fn write(
+        &self,
+        watch: &CallWatch,
+        asking: Asking<'_>,
+    ) -> Result<Bytes, dialect::BadParams> {
+        self.peer.dialect.write(watch, asking, None)
     }
 
     /// Sends a request and waits for its whole answer.

@@ -11,13 +11,13 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use dial::Dialing;
+use dial::Remembered;
 
 use crate::catalog::keep_fresh;
 use crate::connection::Connection;
 use crate::error::{SharedError, chain};
 use crate::lifecycle::{Effect, Event, Generation, Lifecycle, Manner, Reason, StateKind};
 use crate::observe::{HubEvent, Status, Transition};
-use crate::settings::HttpKind;
 use crate::slot::{Published, Slot};
 use crate::transport::http::listen::listen;
 use crate::transport::{Link, OpenError};
@@ -36,7 +36,7 @@ pub(crate) enum Input {
     },
     Dialed {
         generation: Generation,
-        result: Result<(Arc<Connection>, Option<HttpKind>), OpenError>,
+        result: Result<(Arc<Connection>, Remembered), OpenError>,
     },
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Driver {
     abort: CancellationToken,
     /// Every connection that is not closed yet: the current one, a candidate, and those that drain.
     connections: HashMap<Generation, Arc<Connection>>,
-    remembered: Option<HttpKind>,
+    remembered: Remembered,
     since: SystemTime,
     installed: Option<Generation>,
     installs: u64,
@@ -92,7 +92,7 @@ impl Driver {
             abort: stop.child_token(),
             stop,
             connections: HashMap::new(),
-            remembered: None,
+            remembered: Remembered::default(),
             since: SystemTime::now(),
             installed: None,
             installs: 0,
@@ -169,11 +169,11 @@ impl Driver {
     fn dialed(
         &mut self,
         generation: Generation,
-        result: Result<(Arc<Connection>, Option<HttpKind>), OpenError>,
+        result: Result<(Arc<Connection>, Remembered), OpenError>,
     ) {
         match result {
-            Ok((connection, kind)) => {
-                self.remembered = kind;
+            Ok((connection, remembered)) => {
+                self.remembered = remembered;
                 self.connections.insert(generation, connection);
                 self.apply(Event::DialSucceeded { generation }, None);
             }

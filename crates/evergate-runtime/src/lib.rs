@@ -50,7 +50,7 @@ mod transport;
 
 pub use call::{CallBuilder, Reply, ResultStream};
 pub use catalog::{Catalog, InvalidCatalog, Item, ServerCatalog};
-pub use connection::Progress;
+pub use connection::{Progress, Protocol};
 pub use error::{CallError, CallFailure, SharedError, UnknownServer};
 pub use handlers::{Attribution, Handlers, ServerRequest};
 pub use hub::{Hub, HubBuilder, NotReady, ShutdownReport};

@@ -1,5 +1,7 @@
 //! The JSON-RPC envelope and the few MCP facts the runtime must know. Payloads stay raw.
 
+mod envelope;
+mod header_value;
 mod message;
 mod object_fields;
 mod raw_json;
@@ -7,19 +9,23 @@ mod request;
 mod value_scanner;
 mod version;
 
+pub(crate) use envelope::{Envelope, Wishes};
+pub(crate) use header_value::encode as header_text;
 pub use message::RpcError;
 pub(crate) use message::answered_id;
 pub use message::{Malformed, Message, parse};
 pub use object_fields::object_fields;
 pub use raw_json::RawJson;
 pub use request::{error_response, notification, request, result_response};
-pub(crate) use request::{tool_call, with_progress_token};
+pub(crate) use request::{tool_params, with_progress_token};
 pub(crate) use value_scanner::ValueScanner;
+pub(crate) use version::Era;
 pub use version::ProtocolVersion;
 
 /// Method names, so that none is spelt twice.
 pub(crate) mod method {
     pub(crate) const INITIALIZE: &str = "initialize";
+    pub(crate) const DISCOVER: &str = "server/discover";
     pub(crate) const INITIALIZED: &str = "notifications/initialized";
     pub(crate) const CANCELLED: &str = "notifications/cancelled";
     pub(crate) const PROGRESS: &str = "notifications/progress";
@@ -35,8 +41,10 @@ pub(crate) mod method {
     pub(crate) const ROOTS_LIST: &str = "roots/list";
 }
 
-/// JSON-RPC error codes we send ourselves.
+/// JSON-RPC error codes that mean something to us.
 pub(crate) mod code {
+    /// The server speaks revisions without a handshake, but not this one.
+    pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
     pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
     pub(crate) const INTERNAL_ERROR: i64 = -32603;
     /// The request makes no sense any more: of the codes JSON-RPC defines this comes nearest.

@@ -16,6 +16,7 @@ pub(crate) use check::{Checked, Endpoint, LONGEST, is_reserved};
 pub use check::{InvalidSettings, Problem};
 pub(crate) use header_source::HeaderSource;
 
+use crate::connection::Protocol;
 use crate::lifecycle::{OnExhausted, Restart};
 use crate::retry::Replay;
 use crate::transport::MemoryConnector;
@@ -58,6 +59,7 @@ pub struct Settings {
     pub(crate) max_in_flight: usize,
     pub(crate) max_held: usize,
     pub(crate) max_subscriptions: usize,
+    pub(crate) protocol: Protocol,
 }
 
 /// How much is made of keeping a server up.
@@ -162,6 +164,7 @@ impl Settings {
             max_in_flight: 1024,
             max_held: 1024,
             max_subscriptions: 1024,
+            protocol: Protocol::Auto,
         }
     }
 
@@ -390,6 +393,12 @@ impl Settings {
     #[must_use]
     pub fn max_held(mut self, calls: usize) -> Self {
         self.max_held = calls;
+        self
+    }
+
+    /// Which revisions to look for.
+    pub fn protocol(mut self, protocol: Protocol) -> Self {
+        self.protocol = protocol;
         self
     }
 

@@ -7,10 +7,10 @@ use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout};
 
 use super::Item;
-use crate::connection::{Connection, Garbage};
+use crate::connection::{Asking, Connection, Garbage};
 use crate::error::chain;
 use crate::lifecycle::Loss;
-use crate::protocol::{self, RawJson, code};
+use crate::protocol::{RawJson, code};
 use crate::settings::Checked;
 use crate::transport::{Sign, TransportError};
 
@@ -67,8 +67,10 @@ pub(super) async fn list(
         let params =
             cursor.as_ref().map(|cursor| serde_json::json!({ "cursor": cursor }).to_string());
         let watch = connection.watch(None);
+        let params = params.as_deref().map(str::as_bytes);
+        let asking = Asking { method: listing.method, params, wants_progress: false };
         let message =
-            protocol::request(watch.id(), listing.method, params.as_deref().map(str::as_bytes));
+            connection.write(&watch, asking).map_err(|error| failed(error.to_string()))?;
         let sent = timeout(settings.list_timeout, connection.ask(message, &watch)).await;
         let Ok(sent) = sent else {
             return Err(failed(format!("no answer within {:?}", settings.list_timeout)));

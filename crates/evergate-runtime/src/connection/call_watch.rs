@@ -2,8 +2,9 @@
 
 use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use bytes::Bytes;
 use http::HeaderMap;
 use serde::Deserialize;
 use tokio::sync::Notify;
@@ -21,6 +22,8 @@ pub(crate) struct CallWatch {
     sending: AtomicU8,
     track: Option<Arc<CallTrack>>,
     ended: Mutex<Ended>,
+    /// What its HTTP request says of it in headers, each with its line end.
+    routing: OnceLock<Bytes>,
 }
 
 /// Whether a sending is over. Few are ever asked for it.
@@ -92,7 +95,13 @@ struct ProgressFields {
 
 impl CallWatch {
     pub(crate) fn new(id: u64, track: Option<Arc<CallTrack>>) -> Self {
-        Self { id, sending: AtomicU8::new(WAITING), track, ended: Mutex::default() }
+        Self {
+            id,
+            sending: AtomicU8::new(WAITING),
+            track,
+            ended: Mutex::default(),
+            routing: OnceLock::new(),
+        }
     }
 
     /// The id of the request, and its progress token.
@@ -103,6 +112,16 @@ impl CallWatch {
     pub(crate) fn has_id(&self, id: &RawJson) -> bool {
         // Some servers turn numbers into strings.
         id.as_str().trim_matches('"').parse() == Ok(self.id)
+    }
+
+    /// Set when it is written, if the revision has such headers.
+    pub(crate) fn route(&self, headers: Bytes) {
+        // A request is written once.
+        let _ = self.routing.set(headers);
+    }
+
+    pub(crate) fn routing(&self) -> Option<&Bytes> {
+        self.routing.get()
     }
 
     /// Called before the first byte leaves. `false` if the caller gave up first: then it must not be sent.

@@ -9,6 +9,7 @@ use super::Input;
 use crate::connection::{Connection, Inbox, InboxContext, Reporter};
 use crate::handlers::Handlers;
 use crate::lifecycle::Generation;
+use crate::protocol::Era;
 use crate::retry::ReconnectLimiter;
 use crate::settings::HttpKind;
 use crate::slot::Slot;
@@ -22,6 +23,13 @@ pub(crate) struct Dialing {
     pub(crate) limiter: ReconnectLimiter,
 }
 
+/// How the server was reached, to be tried first next time.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Remembered {
+    pub(crate) kind: Option<HttpKind>,
+    pub(crate) era: Option<Era>,
+}
+
 // === impl Dialing ===
 
 impl Dialing {
@@ -30,7 +38,7 @@ impl Dialing {
         self,
         slot: Arc<Slot>,
         generation: Generation,
-        remembered: Option<HttpKind>,
+        remembered: Remembered,
         reconnect: bool,
         abort: CancellationToken,
     ) {
@@ -53,12 +61,13 @@ impl Dialing {
             inbox: inbox.clone(),
             reporter: reporter.clone(),
             link: None,
+            era: remembered.era,
         };
         let attempt = async {
             if reconnect {
                 sleep(self.limiter.reserve(Instant::now().into_std())).await;
             }
-            timeout(settings.connect_timeout, open(&mut opening, remembered)).await
+            timeout(settings.connect_timeout, open(&mut opening, remembered.kind)).await
         };
         let result = tokio::select! {
             biased;
@@ -71,7 +80,8 @@ impl Dialing {
             Ok(opened) => {
                 let tasks = slot.shared.tasks.clone();
                 let connection = Connection::new(opened.link, inbox, opened.peer, reporter, tasks);
-                Ok((Arc::new(connection), opened.kind))
+                let era = Some(connection.peer().era());
+                Ok((Arc::new(connection), Remembered { kind: opened.kind, era }))
             }
             Err(error) => {
                 opening.close(settings.close_timeout).await;

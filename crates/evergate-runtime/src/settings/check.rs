@@ -9,6 +9,7 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
 use super::{HeaderSource, HttpKind, Settings, Target};
+use crate::connection::Protocol;
 use crate::lifecycle::Policy;
 use crate::retry::{Backoff, Replay};
 use crate::transport::MemoryConnector;
@@ -34,6 +35,7 @@ pub(crate) struct Checked {
     pub(crate) max_in_flight: usize,
     pub(crate) max_held: usize,
     pub(crate) max_subscriptions: usize,
+    pub(crate) protocol: Protocol,
 }
 
 /// A reachable place.
@@ -195,6 +197,7 @@ impl Settings {
             max_in_flight: self.max_in_flight.min(tokio::sync::Semaphore::MAX_PERMITS),
             max_held: self.max_held,
             max_subscriptions: self.max_subscriptions,
+            protocol: self.protocol,
         })
     }
 }

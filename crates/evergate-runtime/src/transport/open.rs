@@ -10,9 +10,10 @@ use super::http::custom_headers::CustomHeaders;
 use super::http::legacy_sse;
 use super::http::streamable::{HttpContext, HttpLink, Profile};
 use super::{HttpClient, Link, OpenError, StderrTail, TransportError, lines, stdio};
-use crate::connection::{Inbox, Peer, Reporter, shake};
+use crate::connection::{Inbox, Peer, Reporter, begin};
 use crate::error::{SharedError, chain};
 use crate::handlers::Handlers;
+use crate::protocol::Era;
 use crate::settings::{Checked, Endpoint, HttpKind};
 use crate::tasks::Tasks;
 
@@ -36,6 +37,8 @@ pub(crate) struct Opening<'a> {
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) reporter: Reporter,
     pub(crate) link: Option<Link>,
+    /// What the server spoke last time.
+    pub(crate) era: Option<Era>,
 }
 
 /// Opens and shakes hands. `remembered` is what worked last time for a server that may speak any dialect.
@@ -98,7 +101,8 @@ impl Opening<'_> {
 
     async fn shake(&mut self, link: Link, kind: Option<HttpKind>) -> Result<Opened, OpenError> {
         self.link = Some(link.clone());
-        let peer = shake(&link, &self.inbox, self.handlers).await?;
+        let (protocol, known) = (self.settings.protocol, self.era);
+        let peer = begin(&link, &self.inbox, self.handlers, protocol, known).await?;
         self.link = None;
         Ok(Opened { link, peer, kind })
     }

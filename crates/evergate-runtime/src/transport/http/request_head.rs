@@ -36,6 +36,12 @@ impl RequestHead {
         Self { text: text.into(), has_body: *method == Method::POST }
     }
 
+    /// The same with more headers, as they are written.
+    pub(super) fn and(&self, headers: &[u8]) -> Self {
+        let text = [&self.text, headers].concat().into();
+        Self { text, has_body: self.has_body }
+    }
+
     /// The whole head of a request with so large a body.
     pub(super) fn with_length(&self, length: usize) -> Vec<u8> {
         let mut into = Vec::with_capacity(self.text.len() + 48);

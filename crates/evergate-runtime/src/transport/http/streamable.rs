@@ -105,7 +105,11 @@ impl HttpLink {
         let mut post = self.post_headers();
         let mut get = headers::for_get(self.custom.fixed());
         for headers in [&mut post, &mut get] {
-            headers.insert(headers::PROTOCOL_VERSION, HeaderValue::from_static(version.as_str()));
+            // Later ones say it themselves, with everything else that they say.
+            if !version.is_modern() {
+                let version = HeaderValue::from_static(version.as_str());
+                headers.insert(headers::PROTOCOL_VERSION, version);
+            }
             if let Some(session) = &session {
                 headers.insert(headers::SESSION_ID, session.clone());
             }
@@ -123,7 +127,10 @@ impl HttpLink {
         takes_pieces: TakesPieces<'_>,
     ) -> Result<Received, SendFailure> {
         let _followed = inbox.follow(watch);
-        let head = self.post_head(Some(watch));
+        let mut head = self.post_head(Some(watch));
+        if let Some(routing) = watch.routing() {
+            head = head.and(routing);
+        }
         let response = self.client.send(&self.uri, &head, message, Some(watch)).await;
         let mut response = response.map_err(|error| match error {
             error @ HttpError::Connect(_) => {

@@ -1,0 +1,141 @@
+//! How requests are written on a connection: in the revisions with a handshake they are what they are, later each says who
+//! makes it, and over HTTP its headers say what it is.
+
+use std::io::Write as _;
+
+use bytes::Bytes;
+
+use super::call_watch::CallWatch;
+use crate::protocol::{self, Envelope, ProtocolVersion, Wishes, header_text, method};
+
+/// Settled when a connection begins.
+#[derive(Debug, Clone)]
+pub(crate) enum Dialect {
+    Legacy,
+    Modern(Envelope),
+}
+
+/// A request to be written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asking<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) params: Option<&'a [u8]>,
+    pub(crate) wants_progress: bool,
+}
+
+/// The params cannot be those of a request.
+#[derive(Debug, thiserror::Error)]
+#[error("the params are no JSON object")]
+pub(crate) struct BadParams;
+
+// === impl Dialect ===
+
+impl Dialect {
+    pub(crate) fn is_modern(&self) -> bool {
+        matches!(self, Self::Modern(_))
+    }
+
+    /// The whole message; `watch` learns what its headers say.
+    pub(crate) fn write(
+        &self,
+        watch: &CallWatch,
+        asking: Asking<'_>,
+        log_level: Option<&str>,
+    ) -> Result<Bytes, BadParams> {
+        let Asking { method, params, wants_progress } = asking;
+        let id = watch.id();
+        match self {
+            Self::Legacy if !wants_progress => Ok(protocol::request(id, method, params)),
+            Self::Legacy => {
+                let params = protocol::with_progress_token(params, id).map_err(|_| BadParams)?;
+                Ok(protocol::request(id, method, Some(&params)))
+            }
+            Self::Modern(envelope) => {
+                watch.route(routing(envelope.version(), method, params));
+                let wishes = Wishes { progress: wants_progress.then_some(id), log_level };
+                envelope.request(id, method, params, wishes).map_err(|_| BadParams)
+            }
+        }
+    }
+}
+
+/// The field whose text stands in `Mcp-Name`.
+fn named_by(method: &str) -> Option<&'static str> {
+    match method {
+        method::TOOLS_CALL | "prompts/get" => Some("name"),
+        "resources/read" => Some("uri"),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
+        _ => None,
+    }
+}
+
+/// The headers by which others can tell what a request is without reading it.
+fn routing(version: ProtocolVersion, method: &str, params: Option<&[u8]>) -> Bytes {
+    let mut lines = Vec::with_capacity(96);
+    // Writing into a Vec cannot fail.
+    let mut line = |name: &str, text: &str| {
+        let _ = write!(lines, "{name}: ");
+        lines.extend_from_slice(header_text(text).as_bytes());
+        lines.extend_from_slice(b"\r\n");
+    };
+    line("mcp-protocol-version", version.as_str());
+    line("mcp-method", method);
+    if let Some(field) = named_by(method)
+        && let Some(name) = params.and_then(|params| text_in(params, field))
+    {
+        line("mcp-name", &name);
+    }
+    lines.into()
+}
+
+fn text_in(params: &[u8], field: &str) -> Option<String> {
+    let params: serde_json::Value = serde_json::from_slice(params).ok()?;
+    params.get(field)?.as_str().map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn written(method: &str, params: &str) -> (serde_json::Value, String) {
+        let (version, who) = (ProtocolVersion::NEWEST, json!({ "name": "x", "version": "1" }));
+        let dialect = Dialect::Modern(Envelope::new(version, json!({ "roots": {} }), who));
+        let watch = CallWatch::new(7, None);
+        let asking = Asking { method, params: Some(params.as_bytes()), wants_progress: true };
+        let message = dialect.write(&watch, asking, Some("info")).unwrap();
+        let headers = String::from_utf8(watch.routing().unwrap().to_vec()).unwrap();
+        (serde_json::from_slice(&message).unwrap(), headers)
+    }
+
+    #[test]
+    fn a_request_says_who_makes_it_and_its_headers_what_it_is() {
+        let (message, headers) =
+            written("tools/call", r#"{"name":"Grüße","arguments":{},"_meta":{"x":1}}"#);
+        assert_eq!(
+            headers,
+            "mcp-protocol-version: 2026-07-28\r\nmcp-method: tools/call\r\nmcp-name: =?base64?R3LDvMOfZQ==?=\r\n"
+        );
+        assert_eq!(
+            message["params"]["_meta"],
+            json!({
+                "x": 1,
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": { "roots": {} },
+                "io.modelcontextprotocol/clientInfo": { "name": "x", "version": "1" },
+                "io.modelcontextprotocol/logLevel": "info",
+                "progressToken": 7,
+            })
+        );
+    }
+
+    #[test]
+    fn what_a_caller_says_of_itself_stays() {
+        let own = r#"{"uri":"a:b","_meta":{"io.modelcontextprotocol/clientCapabilities":{}}}"#;
+        let (message, headers) = written("resources/read", own);
+        assert!(headers.ends_with("mcp-method: resources/read\r\nmcp-name: a:b\r\n"), "{headers}");
+        let meta = &message["params"]["_meta"];
+        assert_eq!(meta["io.modelcontextprotocol/clientCapabilities"], json!({}));
+    }
+}
