@@ -5,6 +5,7 @@ mod builder;
 mod clock;
 mod doubt;
 mod result_stream;
+mod rounds;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -58,6 +59,8 @@ struct Call {
     takes_pieces: bool,
     /// Whoever ends the server or the hub waits for it.
     _counted: (TaskTrackerToken, TaskTrackerToken),
+    /// The params of this round, if the server asked for something in an earlier one.
+    round: Option<RawJson>,
     /// An earlier sending has an unknown outcome, and so the whole has, whatever becomes of the next.
     may_have_run: AtomicBool,
 }
@@ -110,7 +113,8 @@ const RESEND_PAUSE: Duration = Duration::from_millis(100);
 // === impl Call ===
 
 impl Call {
-    async fn run(self) -> Result<Reply, CallError> {
+    async fn run(mut self) -> Result<Reply, CallError> {
+        let mut asked = 0;
         let mut waited = Duration::ZERO;
         let mut after: Option<Generation> = None;
         let mut resent = false;
@@ -125,7 +129,16 @@ impl Call {
             };
             let lease = &admitted.lease;
             let unanswered = match self.send_once(lease, Resends { resent, renewed }).await {
-                Ok(Ok(Brought::Whole(result))) => return Ok(Reply::Whole(result)),
+                Ok(Ok(Brought::Whole(result))) => {
+                    if !lease.peer().version.is_modern() || !rounds::is_question(&result) {
+                        return Ok(Reply::Whole(result));
+                    }
+                    // Rare, and large.
+                    let next = Box::pin(self.next_round(lease, &result, &mut asked)).await?;
+                    self.round = Some(next);
+                    (resent, renewed, first) = (false, false, None);
+                    continue;
+                }
                 Ok(Ok(Brought::Begun(begun))) => {
                     return Ok(Reply::Pieces(ResultStream::new(*begun, self, admitted)));
                 }
@@ -260,6 +273,9 @@ impl Call {
         lease: &Lease,
         takes_pieces: Option<Resends>,
     ) -> Result<Attempt, CallFailure> {
+        if lease.peer().version.is_modern() && is_kept_here(self.request.method()) {
+            return Ok(Attempt::Answered(Ok(RawJson::empty_object())));
+        }
         let watch = lease.watch(self.track.clone());
         let message = self.message(lease, &watch)?;
         // If it would be asked for again should it break off, then rather not: whoever has seen its beginning cannot be
@@ -299,7 +315,23 @@ impl Call {
 
     fn message(&self, lease: &Lease, watch: &CallWatch) -> Result<Bytes, CallFailure> {
         let wants_progress = self.track.as_ref().is_some_and(|track| track.on_progress.is_some());
-        let params = match &self.request {
+        let params = match &self.round {
+            Some(params) => Some(Cow::Borrowed(params.as_bytes())),
+            None => self.params(),
+        };
+        let params = params.as_deref();
+        let level = lease.peer().version.is_modern().then(|| self.slot.side_state.log_level());
+        let asking = Asking {
+            method: self.request.method(),
+            params,
+            wants_progress,
+            log_level: level.as_ref().and_then(|level| level.as_deref()),
+        };
+        lease.write(watch, asking).map_err(|_| CallFailure::InvalidParams)
+    }
+
+    fn params(&self) -> Option<Cow<'_, [u8]>> {
+        match &self.request {
             Request::Tool { name, arguments } => {
                 Some(Cow::Owned(protocol::tool_params(name, arguments)))
             }
@@ -307,10 +339,7 @@ impl Call {
             Request::Other { params, .. } => {
                 params.as_ref().map(|params| Cow::Borrowed(params.as_bytes()))
             }
-        };
-        let params = params.as_deref();
-        let asking = Asking { method: self.request.method(), params, wants_progress };
-        lease.write(watch, asking).map_err(|_| CallFailure::InvalidParams)
+        }
     }
 
     /// Whether the server says that calling this tool twice does no harm. Only its own word counts: not that of one
@@ -391,6 +420,11 @@ impl Call {
             if forgotten { (Outcome::Unknown, self.is_harmless()) } else { (outcome, retryable) };
         CallError { server: self.slot.name.clone(), outcome, generation, retryable, source }
     }
+}
+
+/// What a server is told once in revisions with a handshake, and with every request, or never, in later ones.
+fn is_kept_here(method: &str) -> bool {
+    matches!(method, method::PING | method::SET_LEVEL | method::SUBSCRIBE | method::UNSUBSCRIBE)
 }
 
 // === impl Request ===

@@ -141,7 +141,7 @@ impl Connection {
         watch: &CallWatch,
         asking: Asking<'_>,
     ) -> Result<Bytes, dialect::BadParams> {
-        self.peer.dialect.write(watch, asking, None)
+        self.peer.dialect.write(watch, asking)
     }
 
     /// Sends a request and waits for its whole answer.
@@ -301,6 +301,11 @@ impl Drop for CancelOnDrop<'_> {
     fn drop(&mut self) {
         self.watch.end();
         if !self.armed || !self.watch.give_up() {
+            return;
+        }
+        // Over HTTP a request without a handshake is cancelled by hanging up, which has happened by now.
+        if self.connection.peer.version.is_modern() && matches!(self.connection.link, Link::Http(_))
+        {
             return;
         }
         // To the generation that holds the request, wherever the slot has moved on to.

@@ -18,7 +18,7 @@ use crate::connection::Connection;
 use crate::error::{SharedError, chain};
 use crate::lifecycle::{Effect, Event, Generation, Lifecycle, Manner, Reason, StateKind};
 use crate::observe::{HubEvent, Status, Transition};
-use crate::slot::{Published, Slot};
+use crate::slot::{Published, Slot, follow};
 use crate::transport::http::listen::listen;
 use crate::transport::{Link, OpenError};
 
@@ -249,7 +249,10 @@ impl Driver {
         let slot = &self.slot;
         slot.shared.catalog.set_current(&slot.name, slot.id, generation);
         let detached = connection.detached().clone();
-        if let Link::Http(link) = connection.link()
+        if connection.peer().version.is_modern() {
+            let following = follow(connection.clone(), slot.clone());
+            slot.shared.tasks.spawn(detached.clone().run_until_cancelled_owned(following));
+        } else if let Link::Http(link) = connection.link()
             && link.may_listen()
         {
             let listening =

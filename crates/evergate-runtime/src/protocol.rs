@@ -35,6 +35,7 @@ pub(crate) mod method {
     pub(crate) const TOOLS_CALL: &str = "tools/call";
     pub(crate) const SET_LEVEL: &str = "logging/setLevel";
     pub(crate) const SUBSCRIBE: &str = "resources/subscribe";
+    pub(crate) const LISTEN: &str = "subscriptions/listen";
     pub(crate) const UNSUBSCRIBE: &str = "resources/unsubscribe";
     pub(crate) const SAMPLING: &str = "sampling/createMessage";
     pub(crate) const ELICITATION: &str = "elicitation/create";

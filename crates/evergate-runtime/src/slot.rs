@@ -3,6 +3,7 @@
 mod commands;
 mod retirement;
 mod side_state;
+mod subscription;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -15,6 +16,7 @@ use tokio_util::task::TaskTracker;
 pub(crate) use commands::{Commands, Underway};
 use retirement::Retirement;
 use side_state::SideState;
+pub(crate) use subscription::follow;
 
 use crate::catalog::CatalogStore;
 use crate::connection::{Connection, Garbage};

@@ -196,6 +196,7 @@ impl CallBuilder {
             track,
             replay,
             takes_pieces,
+            round: None,
             _counted: counted,
             may_have_run,
         }

@@ -68,9 +68,9 @@ pub(super) async fn list(
             cursor.as_ref().map(|cursor| serde_json::json!({ "cursor": cursor }).to_string());
         let watch = connection.watch(None);
         let params = params.as_deref().map(str::as_bytes);
-        let asking = Asking { method: listing.method, params, wants_progress: false };
-        let message =
-            connection.write(&watch, asking).map_err(|error| failed(error.to_string()))?;
+        let message = connection
+            .write(&watch, Asking::plain(listing.method, params))
+            .map_err(|error| failed(error.to_string()))?;
         let sent = timeout(settings.list_timeout, connection.ask(message, &watch)).await;
         let Ok(sent) = sent else {
             return Err(failed(format!("no answer within {:?}", settings.list_timeout)));

@@ -21,6 +21,8 @@ pub(crate) struct Asking<'a> {
     pub(crate) method: &'a str,
     pub(crate) params: Option<&'a [u8]>,
     pub(crate) wants_progress: bool,
+    /// From which level on the server may log about it.
+    pub(crate) log_level: Option<&'a str>,
 }
 
 /// The params cannot be those of a request.
@@ -28,21 +30,21 @@ pub(crate) struct Asking<'a> {
 #[error("the params are no JSON object")]
 pub(crate) struct BadParams;
 
+// === impl Asking ===
+
+impl<'a> Asking<'a> {
+    /// With nothing but its params.
+    pub(crate) fn plain(method: &'a str, params: Option<&'a [u8]>) -> Self {
+        Self { method, params, wants_progress: false, log_level: None }
+    }
+}
+
 // === impl Dialect ===
 
 impl Dialect {
-    pub(crate) fn is_modern(&self) -> bool {
-        matches!(self, Self::Modern(_))
-    }
-
     /// The whole message; `watch` learns what its headers say.
-    pub(crate) fn write(
-        &self,
-        watch: &CallWatch,
-        asking: Asking<'_>,
-        log_level: Option<&str>,
-    ) -> Result<Bytes, BadParams> {
-        let Asking { method, params, wants_progress } = asking;
+    pub(crate) fn write(&self, watch: &CallWatch, asking: Asking<'_>) -> Result<Bytes, BadParams> {
+        let Asking { method, params, wants_progress, log_level } = asking;
         let id = watch.id();
         match self {
             Self::Legacy if !wants_progress => Ok(protocol::request(id, method, params)),
@@ -103,8 +105,13 @@ mod tests {
         let (version, who) = (ProtocolVersion::NEWEST, json!({ "name": "x", "version": "1" }));
         let dialect = Dialect::Modern(Envelope::new(version, json!({ "roots": {} }), who));
         let watch = CallWatch::new(7, None);
-        let asking = Asking { method, params: Some(params.as_bytes()), wants_progress: true };
-        let message = dialect.write(&watch, asking, Some("info")).unwrap();
+        let asking = Asking {
+            method,
+            params: Some(params.as_bytes()),
+            wants_progress: true,
+            log_level: Some("info"),
+        };
+        let message = dialect.write(&watch, asking).unwrap();
         let headers = String::from_utf8(watch.routing().unwrap().to_vec()).unwrap();
         (serde_json::from_slice(&message).unwrap(), headers)
     }

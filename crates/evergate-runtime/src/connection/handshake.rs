@@ -140,8 +140,7 @@ async fn discover(
     let dialect = Dialect::Modern(envelope);
     // An id that the handshake does not use, should there be one after this.
     let watch = Arc::new(CallWatch::new(0, None));
-    let asking = Asking { method: method::DISCOVER, params: None, wants_progress: false };
-    let message = dialect.write(&watch, asking, None);
+    let message = dialect.write(&watch, Asking::plain(method::DISCOVER, None));
     let message = message.map_err(|error| OpenError::BadHandshake(error.to_string()))?;
     let answer = link.exchange(inbox, message, &watch, &|_| false).await.and_then(Received::whole);
     let result = match answer {

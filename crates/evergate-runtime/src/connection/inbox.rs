@@ -118,6 +118,11 @@ impl Inbox {
         self.over.cancel();
     }
 
+    /// The hub's own.
+    pub(crate) fn handlers(&self) -> &Arc<Handlers> {
+        &self.context.handlers
+    }
+
     pub(crate) fn stale_lists(&self) -> &Arc<StaleLists> {
         &self.stale_lists
     }

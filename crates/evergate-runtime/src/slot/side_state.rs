@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use indexmap::IndexMap;
-use tokio::sync::broadcast;
+use tokio::sync::{Notify, broadcast};
 use tokio::time::timeout;
 
 use crate::connection::Connection;
@@ -15,6 +15,8 @@ use crate::protocol::{self, RawJson, method};
 #[derive(Debug, Default)]
 pub(crate) struct SideState {
     kept: Mutex<Kept>,
+    /// Other resources are subscribed than before.
+    changed: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -53,6 +55,20 @@ impl SideState {
         self.kept().log_level = Some(level.to_owned());
     }
 
+    pub(crate) fn log_level(&self) -> Option<String> {
+        self.kept().log_level.clone()
+    }
+
+    /// The resources somebody wants to hear of.
+    pub(crate) fn subscriptions(&self) -> Vec<String> {
+        self.kept().subscriptions.keys().cloned().collect()
+    }
+
+    /// Resolves when there are others. Only one task may wait for it.
+    pub(crate) async fn changed(&self) {
+        self.changed.notified().await;
+    }
+
     /// `None` if there are `limit` subscriptions already.
     pub(crate) fn subscribe<'a>(&'a self, uri: &'a str, limit: usize) -> Option<Subscribing<'a>> {
         let mut kept = self.kept();
@@ -69,11 +85,13 @@ impl SideState {
             asking: 0,
         });
         subscription.asking += 1;
+        self.changed.notify_one();
         Some(Subscribing { state: self, uri, number: subscription.number, succeeded: false })
     }
 
     pub(crate) fn unsubscribe(&self, uri: &str) {
         self.kept().subscriptions.shift_remove(uri);
+        self.changed.notify_one();
     }
 
     /// Tells a new connection what its predecessors knew. `news` hears of every subscribed resource once, because it
@@ -89,15 +107,20 @@ impl SideState {
             let kept = self.kept();
             (kept.log_level.clone(), kept.subscriptions.keys().cloned().collect::<Vec<_>>())
         };
+        // Without a handshake nothing is forgotten: requests say it themselves, and who listens asks for it.
+        let modern = connection.peer().version.is_modern();
         if let Some(level) = log_level
             && connection.peer().offers.logging
+            && !modern
         {
             let params = serde_json::json!({ "level": level });
             tell(connection, method::SET_LEVEL, &params, per_request).await;
         }
         for uri in subscriptions {
             let params = serde_json::json!({ "uri": uri });
-            tell(connection, method::SUBSCRIBE, &params, per_request).await;
+            if !modern {
+                tell(connection, method::SUBSCRIBE, &params, per_request).await;
+            }
             // Nobody listening is fine.
             let _ = news.send(Notification {
                 server: server.clone(),

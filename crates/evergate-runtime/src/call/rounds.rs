@@ -1,0 +1,151 @@
+//! Rounds of questions (2026-07-28): a server that needs something of its caller ends the request by saying so, and is asked
+//! again with the answers. Earlier revisions ask in the middle of a call; whoever answers does not notice the difference.
+
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use indexmap::IndexMap;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+use super::Call;
+use crate::connection::Lease;
+use crate::error::{CallError, CallFailure};
+use crate::handlers::{Attribution, ServerRequest};
+use crate::protocol::{RawJson, RpcError, code, object_fields};
+use crate::retry::Outcome;
+
+/// A server that never has enough is stopped here, as its own clients do.
+const MAX_ROUNDS: u32 = 10;
+/// For a server that wants nothing but to be asked again.
+const COME_AGAIN: Duration = Duration::from_millis(250);
+
+/// What a server wants before it goes on.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct InputRequired {
+    input_requests: IndexMap<String, InputRequest>,
+    request_state: Option<Box<RawValue>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct InputRequest {
+    method: String,
+    #[serde(default)]
+    params: Option<Box<RawValue>>,
+}
+
+/// Whether this is a question rather than a result.
+pub(super) fn is_question(result: &RawJson) -> bool {
+    let text = result.as_str();
+    let mut question = false;
+    let found = object_fields(text, |name, value| {
+        question |= name == "resultType" && &text[value] == "\"input_required\"";
+    });
+    found.is_some() && question
+}
+
+// === impl Call ===
+
+impl Call {
+    /// The params of the next round, if somebody answers what the server asks.
+    pub(super) async fn next_round(
+        &self,
+        lease: &Lease,
+        result: &RawJson,
+        rounds: &mut u32,
+    ) -> Result<RawJson, CallError> {
+        let generation = Some(lease.generation());
+        let failed =
+            |error| self.error(Outcome::Answered, generation, false, CallFailure::Rpc(error));
+        *rounds += 1;
+        if *rounds > MAX_ROUNDS {
+            let message = "the server asks for more and more";
+            return Err(failed(RpcError::with(code::INTERNAL_ERROR, message)));
+        }
+        let unusable = |_| {
+            failed(RpcError::with(
+                code::INTERNAL_ERROR,
+                "the server asks in a way nobody understands",
+            ))
+        };
+        let wanted: InputRequired = result.parse().map_err(unusable)?;
+        let InputRequired { input_requests, request_state } = wanted;
+        if input_requests.is_empty() {
+            sleep(COME_AGAIN).await;
+        }
+        // Its time stands still meanwhile: the server is not to blame for how long a human being thinks.
+        if let Some(track) = &self.track {
+            track.asked();
+        }
+        let asking = input_requests.into_iter().map(|(key, wanted)| self.ask(lease, key, wanted));
+        let answers = try_join_all(asking).await;
+        if let Some(track) = &self.track {
+            track.told();
+        }
+        let answers: IndexMap<String, Box<RawValue>> =
+            answers.map_err(failed)?.into_iter().collect();
+        self.params_with(&answers, request_state.as_deref()).map_err(unusable)
+    }
+
+    async fn ask(
+        &self,
+        lease: &Lease,
+        key: String,
+        wanted: InputRequest,
+    ) -> Result<(String, Box<RawValue>), RpcError> {
+        let unusable = |_| RpcError::with(code::INTERNAL_ERROR, "unusable");
+        let params =
+            wanted.params.map(|params| RawJson::from_text(String::from(Box::<str>::from(params))));
+        // Nobody hears how far an answer is: there is no request under way that it could be about.
+        let (progress, _) = mpsc::channel(1);
+        let request = ServerRequest {
+            server: self.slot.name.clone(),
+            generation: lease.generation(),
+            method: wanted.method,
+            params: params.transpose().map_err(unusable)?,
+            attribution: Attribution::Call,
+            progress,
+        };
+        let own = self.track.as_ref().and_then(|track| track.handlers.clone());
+        let handlers = own.unwrap_or_else(|| lease.inbox().handlers().clone());
+        let answer = handlers.handle(request).await?;
+        let answer = RawValue::from_string(answer.as_str().to_owned()).map_err(unusable)?;
+        Ok((key, answer))
+    }
+
+    /// The first params again, with the answers of this round and the server's own note, byte for byte.
+    fn params_with(
+        &self,
+        answers: &IndexMap<String, Box<RawValue>>,
+        state: Option<&RawValue>,
+    ) -> Result<RawJson, serde_json::Error> {
+        let first = self.params();
+        let mut fields: IndexMap<String, &RawValue> =
+            serde_json::from_slice(first.as_deref().unwrap_or(b"{}"))?;
+        let answers = serde_json::value::to_raw_value(answers)?;
+        fields.shift_remove("requestState");
+        fields.insert("inputResponses".into(), &answers);
+        if let Some(state) = state {
+            fields.insert("requestState".into(), state);
+        }
+        RawJson::from_text(serde_json::to_string(&fields)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_told_from_a_result() {
+        let question = |text: &str| is_question(&RawJson::from_text(text.to_owned()).unwrap());
+        assert!(question(r#"{"inputRequests":{},"resultType": "input_required"}"#));
+        assert!(!question(
+            r#"{"content":[{"resultType":"input_required"}],"resultType":"complete"}"#
+        ));
+        assert!(!question(r#"{"content":[]}"#));
+    }
+}
