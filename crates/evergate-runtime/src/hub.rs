@@ -141,6 +141,10 @@ impl Hub {
         }
         for slot in self.table.live() {
             let Some(connection) = slot.published.borrow().connection.clone() else { continue };
+            // Later revisions ask for them when they need them.
+            if connection.peer().version.is_modern() {
+                continue;
+            }
             self.shared.tasks.spawn(async move {
                 let message = protocol::notification(method::ROOTS_CHANGED, None);
                 if let Err(error) = connection.notify(message).await {

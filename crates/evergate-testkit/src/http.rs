@@ -20,6 +20,7 @@ mod legacy_sse;
 mod plain_rpc;
 mod replies;
 mod routes;
+mod stateless;
 mod streamable;
 mod streamable_faults;
 

@@ -11,6 +11,7 @@ use crate::fault::{ArmedFault, Incoming, SessionLoss};
 use crate::jsonrpc::{Message, Outcome, Request, unbound_error};
 use crate::one_stream;
 use crate::server::Exchange;
+use crate::server::modern::{self, MODERN};
 use crate::session::{OUTBOX_LIMIT, Outgoing, Session, Sink};
 use crate::tasks::Tasks;
 
@@ -108,6 +109,12 @@ impl<'a> Connection<'a> {
     fn receive_request(&mut self, request: Request) {
         self.server.count_received(&request.method, &request.raw_params);
         let fault = self.server.strike(Incoming::Request(&request));
+        if self.server.is_modern(&request) {
+            return self.receive_modern(request, fault);
+        }
+        if let Some(refused) = self.server.refuse_legacy() {
+            return self.say(refused.encode(&request.id));
+        }
         if request.method == "initialize" {
             return self.receive_initialize(request, fault);
         }
@@ -125,6 +132,29 @@ impl<'a> Connection<'a> {
         let session =
             session.unwrap_or_else(|| Arc::new(Session::new(String::new(), self.home, None)));
         let sink = Sink::Outbox(self.outbox.clone());
+        let exchange = Exchange::begin(self.server, &session, sink, request);
+        self.tasks.spawn(one_stream::answer(exchange, fault));
+    }
+
+    /// Without a handshake; one session for all of them knows what is under way.
+    fn receive_modern(&mut self, request: Request, fault: Option<ArmedFault>) {
+        if let Some(refusal) = Server::refuse_modern(&request) {
+            return self.say(refusal.encode(&request.id));
+        }
+        let session = self.session.get_or_insert_with(|| {
+            let session = self.server.open_session(self.home, Some(self.outbox.clone()));
+            session.set_protocol(MODERN);
+            session
+        });
+        let (session, sink) = (session.clone(), Sink::Outbox(self.outbox.clone()));
+        if request.method == "subscriptions/listen" {
+            session.listen(&request.id);
+            for uri in modern::wanted_resources(&request) {
+                self.server.update(|_| session.subscribe(&uri));
+            }
+            sink.send(modern::acknowledgement(&request));
+            return;
+        }
         let exchange = Exchange::begin(self.server, &session, sink, request);
         self.tasks.spawn(one_stream::answer(exchange, fault));
     }

@@ -17,11 +17,13 @@ use crate::tasks::Tasks;
 
 mod counters;
 mod dispatch;
+pub(crate) mod modern;
 mod offer;
 mod to_client;
 
 pub use counters::Counters;
 pub(crate) use dispatch::Exchange;
+pub use modern::Eras;
 pub use to_client::ListKind;
 
 /// The newest revision that a new server negotiates.
@@ -58,6 +60,7 @@ pub(crate) struct State {
     pub(crate) tally: Counters,
     pub(crate) http: HttpOptions,
     newest_protocol: String,
+    eras: Eras,
     capabilities: Option<Value>,
     instructions: Option<String>,
     rules: Vec<Rule>,
@@ -103,6 +106,7 @@ impl Server {
             tally: Counters::default(),
             http: HttpOptions::default(),
             newest_protocol: NEWEST_PROTOCOL.into(),
+            eras: Eras::default(),
             capabilities: None,
             instructions: None,
             rules: Vec::new(),

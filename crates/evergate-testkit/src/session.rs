@@ -33,6 +33,8 @@ struct State {
     streams: Streams,
     in_flight: HashMap<String, CancellationToken>,
     expired: bool,
+    /// Asked for changes, in the revision in which they come only then: under this id.
+    listens: Option<String>,
 }
 
 /// A request that is being worked on; cancellable while this lives.
@@ -56,6 +58,14 @@ impl Session {
 
     pub(crate) fn set_protocol(&self, protocol: &str) {
         protocol.clone_into(&mut lock(&self.state).protocol);
+    }
+
+    pub(crate) fn listen(&self, id: &str) {
+        lock(&self.state).listens = Some(id.into());
+    }
+
+    pub(crate) fn listens(&self) -> Option<String> {
+        lock(&self.state).listens.clone()
     }
 
     // --- subscriptions ---

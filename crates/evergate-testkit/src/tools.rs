@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use crate::Server;
 use crate::jsonrpc::{Outcome, Request, notification};
-use crate::session::Sink;
+use crate::server::modern::{self, MODERN};
+use crate::session::{Session, Sink};
 
 /// Tools that speak before they answer, so that HTTP must answer with a stream.
 const STREAMING: [&str; 5] = ["progress", "sample", "elicit", "roots", "log"];
@@ -61,7 +62,21 @@ pub(crate) fn describe(name: &str, annotations: Value) -> Value {
 }
 
 /// Runs a built-in tool. Cancelling drops this future.
-pub(crate) async fn run(server: &Server, sink: &Sink, name: &str, params: &Value) -> Outcome {
+pub(crate) async fn run(
+    server: &Server,
+    session: &Session,
+    sink: &Sink,
+    name: &str,
+    params: &Value,
+) -> Outcome {
+    let modern = session.protocol() == MODERN;
+    let ask = async |method: &str, asked: Value| {
+        if modern {
+            modern::ask(params, method, asked)
+        } else {
+            ask(server, sink, method, asked).await
+        }
+    };
     let arguments = &params["arguments"];
     let number = |key: &str| arguments[key].as_u64().unwrap_or_default();
     match name {
@@ -92,15 +107,15 @@ pub(crate) async fn run(server: &Server, sink: &Sink, name: &str, params: &Value
         ),
         "sample" => {
             let message = json!({ "role": "user", "content": { "type": "text", "text": "Say hi" } });
-            let params = json!({ "messages": [message], "maxTokens": 16 });
-            ask(server, sink, "sampling/createMessage", params).await
+            let asked = json!({ "messages": [message], "maxTokens": 16 });
+            ask("sampling/createMessage", asked).await
         }
         "elicit" => {
             let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
-            let params = json!({ "message": "Who are you?", "requestedSchema": schema });
-            ask(server, sink, "elicitation/create", params).await
+            let asked = json!({ "message": "Who are you?", "requestedSchema": schema });
+            ask("elicitation/create", asked).await
         }
-        "roots" => ask(server, sink, "roots/list", Value::Null).await,
+        "roots" => ask("roots/list", Value::Null).await,
         "log" => {
             let said = json!({ "level": "info", "logger": "testkit", "data": "from the tool log" });
             let said = arguments.get("params").unwrap_or(&said);

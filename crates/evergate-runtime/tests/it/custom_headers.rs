@@ -77,9 +77,15 @@ async fn a_source_of_headers_is_asked_before_every_request() {
     peer.wait_for("tools/list", 1).await;
     hub.shutdown(SECOND).await;
     let mut tokens = Vec::new();
-    for what in
-        ["initialize", "notifications/initialized", "tools/call", "tools/list", "GET", "DELETE"]
-    {
+    for what in [
+        "server/discover",
+        "initialize",
+        "notifications/initialized",
+        "tools/call",
+        "tools/list",
+        "GET",
+        "DELETE",
+    ] {
         let requests = peer.asked(what);
         assert!(!requests.is_empty(), "no {what}");
         for request in requests {

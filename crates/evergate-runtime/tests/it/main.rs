@@ -15,6 +15,7 @@ mod generations;
 mod health;
 mod listening;
 mod lossless;
+mod modern;
 mod raw_params;
 mod raw_peers;
 mod replay;

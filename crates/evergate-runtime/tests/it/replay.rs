@@ -4,8 +4,8 @@ use std::future::IntoFuture as _;
 use std::sync::{Arc, Mutex};
 
 use evergate_runtime::{
-    CallFailure, Hub, MemoryConnector, Outcome, Replay, ServerCatalog, ServerHandle, Settings,
-    StateKind,
+    CallFailure, Hub, MemoryConnector, Outcome, Protocol, Replay, ServerCatalog, ServerHandle,
+    Settings, StateKind,
 };
 use evergate_testkit::{Fault, HttpServer, Server};
 use serde_json::{Value, json};
@@ -263,7 +263,7 @@ async fn a_call_given_up_in_the_queue_is_never_sent() {
             Ok(ours)
         }
     });
-    let (hub, s) = hub(Settings::memory(connector));
+    let (hub, s) = hub(Settings::memory(connector).protocol(Protocol::Legacy));
     connected(&s).await;
     let blocked = tokio::spawn(
         s.call_tool("first", json!({ "filler": "x".repeat(1000) }))

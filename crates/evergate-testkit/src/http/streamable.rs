@@ -12,7 +12,7 @@ use crate::http::AnswerStyle;
 use crate::http::connection::Context;
 use crate::http::replies::{self, Reply};
 use crate::http::routes::{Posted, accepts, header};
-use crate::http::streamable_faults;
+use crate::http::{stateless, streamable_faults};
 use crate::jsonrpc::{Message, Request};
 use crate::server::Exchange;
 use crate::session::{Session, Sink, StreamId};
@@ -30,6 +30,14 @@ pub(crate) async fn post(context: Context, head: &Parts, posted: Posted) -> Repl
     }
     count_received(&context, &posted);
     let Posted { mut messages, is_batch } = posted;
+    if let [Message::Request(request)] = &messages[..] {
+        if context.server.is_modern(request) {
+            return stateless::post(&context, head, request.clone()).await;
+        }
+        if let Some(refused) = context.server.refuse_legacy() {
+            return replies::json(StatusCode::BAD_REQUEST, refused.encode(&request.id));
+        }
+    }
     if let [Message::Request(request)] = &messages[..]
         && request.method == "initialize"
     {

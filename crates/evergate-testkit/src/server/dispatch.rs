@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::fault::Fault;
 use crate::jsonrpc::{Outcome, Request};
 use crate::server::Server;
+use crate::server::modern::{self, MODERN};
 use crate::session::{InFlight, Session, Sink};
 use crate::tools;
 
@@ -69,7 +70,10 @@ impl Exchange {
 
     /// Executes the request as if nobody could cancel it.
     async fn run_uncancelled(&self) -> String {
-        let outcome = self.server.execute(&self.session, &self.sink, &self.request).await;
+        let mut outcome = self.server.execute(&self.session, &self.sink, &self.request).await;
+        if self.session.protocol() == MODERN {
+            outcome = modern::complete(outcome, &self.request);
+        }
         outcome.encode(&self.request.id)
     }
 }
@@ -101,12 +105,15 @@ impl Server {
     async fn execute(&self, session: &Session, sink: &Sink, request: &Request) -> Outcome {
         let params = &request.params;
         match request.method.as_str() {
+            "server/discover" if session.protocol() == MODERN => {
+                Outcome::ok(&self.state().discover())
+            }
             "ping" => Outcome::ok(&json!({})),
             "tools/list" => self.state().catalog.list("tools", params),
             "prompts/list" => self.state().catalog.list("prompts", params),
             "resources/list" => self.state().catalog.list("resources", params),
             "resources/templates/list" => self.state().catalog.list("resourceTemplates", params),
-            "tools/call" => self.call_tool(sink, params).await,
+            "tools/call" => self.call_tool(session, sink, params).await,
             "prompts/get" => self.state().catalog.get_prompt(params),
             "resources/read" => self.state().catalog.read_resource(text(params, "uri")),
             "resources/subscribe" => {
@@ -134,7 +141,7 @@ impl Server {
         }
     }
 
-    async fn call_tool(&self, sink: &Sink, params: &Value) -> Outcome {
+    async fn call_tool(&self, session: &Session, sink: &Sink, params: &Value) -> Outcome {
         let name = text(params, "name");
         let (handler, built_in, advertised) = {
             let state = self.state();
@@ -148,7 +155,7 @@ impl Server {
         self.count_call(name, params["arguments"]["call_id"].as_str());
         match handler {
             Some(handler) => Outcome::ok(&handler(params["arguments"].clone())),
-            None if built_in => tools::run(self, sink, name, params).await,
+            None if built_in => tools::run(self, session, sink, name, params).await,
             None => Outcome::text(name),
         }
     }

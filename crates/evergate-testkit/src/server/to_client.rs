@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::jsonrpc;
 use crate::server::Server;
+use crate::server::modern::{self, MODERN};
 use crate::session::{Session, Sink};
 
 /// A list that can change.
@@ -93,10 +94,14 @@ impl Server {
 
     fn tell(&self, text: &str, whom: impl Fn(&Session) -> bool) {
         for session in self.sessions() {
-            if whom(&session)
-                && let Some(sink) = session.listening()
-            {
-                sink.send(text.into());
+            let modern = session.protocol() == MODERN;
+            let listens = session.listens();
+            if !whom(&session) || (modern && listens.is_none()) {
+                continue;
+            }
+            let text = listens.map_or_else(|| text.to_owned(), |id| modern::told(text, &id));
+            if let Some(sink) = session.listening() {
+                sink.send(text);
             }
         }
     }
