@@ -130,8 +130,11 @@ impl Call {
             let lease = &admitted.lease;
             let unanswered = match self.send_once(lease, Resends { resent, renewed }).await {
                 Ok(Ok(Brought::Whole(result))) => {
-                    if !lease.peer().version.is_modern() || !rounds::is_question(&result) {
+                    if !lease.peer().version.is_modern() {
                         return Ok(Reply::Whole(result));
+                    }
+                    if !rounds::is_question(&result) {
+                        return Ok(Reply::Whole(rounds::without_type(result)));
                     }
                     // Rare, and large.
                     let next = Box::pin(self.next_round(lease, &result, &mut asked)).await?;

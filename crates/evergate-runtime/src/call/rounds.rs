@@ -47,6 +47,31 @@ pub(super) fn is_question(result: &RawJson) -> bool {
     found.is_some() && question
 }
 
+/// The same without what only tells results from questions: earlier revisions have no such field.
+pub(super) fn without_type(result: RawJson) -> RawJson {
+    let text = result.as_str();
+    let (mut before, mut found) = (None, None);
+    let mut end = 0;
+    let read = object_fields(text, |name, value| {
+        if name == "resultType" {
+            before = Some(end);
+            found = Some(value.clone());
+        }
+        end = value.end;
+    });
+    let (Some(()), Some(before), Some(value)) = (read, before, found) else { return result };
+    // With the comma before it, or else with the one behind it.
+    let (from, to) = if before > 0 {
+        (before, value.end)
+    } else {
+        let start = text.find('"').unwrap_or(value.start);
+        let rest = text[value.end..].trim_start();
+        let behind = text.len() - rest.len() + usize::from(rest.starts_with(','));
+        (start, behind)
+    };
+    RawJson::from_text([&text[..from], &text[to..]].concat()).unwrap_or(result)
+}
+
 // === impl Call ===
 
 impl Call {
@@ -138,6 +163,24 @@ impl Call {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_result_loses_its_type_and_nothing_else() {
+        for (text, without) in [
+            (r#"{"resultType":"complete","a":1.0}"#, r#"{"a":1.0}"#),
+            (r#"{ "a" : 1.0, "resultType" : "complete" }"#, r#"{ "a" : 1.0 }"#),
+            (
+                r#"{"a":{"resultType":1},"resultType":"complete","b":[ ]}"#,
+                r#"{"a":{"resultType":1},"b":[ ]}"#,
+            ),
+            (r#"{"resultType":"complete"}"#, "{}"),
+            (r#"{ "resultType" : "complete" , "b":2}"#, r#"{  "b":2}"#),
+            (r#"{"a":1}"#, r#"{"a":1}"#),
+        ] {
+            let result = RawJson::from_text(text.to_owned()).unwrap();
+            assert_eq!(without_type(result).as_str(), without, "{text}");
+        }
+    }
 
     #[test]
     fn a_question_is_told_from_a_result() {

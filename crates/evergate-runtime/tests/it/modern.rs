@@ -198,3 +198,18 @@ async fn a_server_may_come_back_as_another() {
     }
     hub.shutdown(SECOND).await;
 }
+
+#[tokio::test]
+async fn a_stream_that_breaks_is_not_taken_up_again_and_results_have_no_type() {
+    let server = modern();
+    server.set_answer_style(evergate_testkit::AnswerStyle::Sse);
+    let http = HttpServer::start(server.clone()).await;
+    let (hub, s) = started(Hub::builder().server("s", Settings::http(http.url())));
+    let result = s.call_tool("echo", json!({ "text": "hi" })).await.unwrap();
+    assert!(!result.as_str().contains("resultType"), "{}", result.as_str());
+    server.inject(Fault::ExecuteThenCut).on_tool("bump").times(1);
+    let error = s.call_tool("bump", json!({ "call_id": "a" })).await.unwrap_err();
+    assert_eq!((error.outcome, server.executions("a")), (Outcome::Unknown, 1));
+    assert_eq!(server.counters().requests.get("GET"), None);
+    hub.shutdown(SECOND).await;
+}

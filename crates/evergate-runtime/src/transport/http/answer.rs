@@ -198,7 +198,8 @@ impl HttpLink {
                     Err(error) => break error,
                 }
             };
-            let Some(cursor) = stream.last_id() else { return Err(unanswered(broken)) };
+            let cursor = stream.last_id().filter(|_| self.can_resume());
+            let Some(cursor) = cursor else { return Err(unanswered(broken)) };
             delay = stream.retry().map_or(delay, within_reason);
             stream = self.resume(cursor, delay, broken, watch).await?;
         }

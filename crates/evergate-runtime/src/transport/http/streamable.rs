@@ -49,6 +49,8 @@ pub(crate) enum Profile {
 /// What the handshake settled.
 struct Established {
     session: Option<HeaderValue>,
+    /// Streams can be taken up again: up to 2025-11-25.
+    resumable: bool,
     post: HeaderMap,
     /// A POST with no more headers than those.
     plain_post: RequestHead,
@@ -116,7 +118,13 @@ impl HttpLink {
         }
         // A handshake happens once per link; a second would find this set and change nothing.
         let plain_post = RequestHead::new(&Method::POST, &self.uri, &post);
-        let _ = self.established.set(Established { session, post, plain_post, get });
+        let _ = self.established.set(Established {
+            session,
+            resumable: !version.is_modern(),
+            post,
+            plain_post,
+            get,
+        });
     }
 
     pub(crate) async fn exchange(
@@ -221,6 +229,11 @@ impl HttpLink {
 
     pub(super) async fn refusal_text(&self, response: Response) -> Bytes {
         body::collect_refusal(response.body, self.max_message_bytes).await
+    }
+
+    /// Whether a stream that broke can be taken up where it broke.
+    pub(super) fn can_resume(&self) -> bool {
+        self.established.get().is_none_or(|established| established.resumable)
     }
 
     pub(super) fn has_session(&self) -> bool {
