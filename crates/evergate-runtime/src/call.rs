@@ -22,6 +22,7 @@ use clock::CallClock;
 use doubt::Settled;
 pub use result_stream::{Reply, ResultStream};
 
+use crate::catalog::Item;
 use crate::connection::{Asking, CallTrack, CallWatch, Lease};
 use crate::error::{CallError, CallFailure, SharedError};
 use crate::lifecycle::{Generation, Loss};
@@ -324,7 +325,9 @@ impl Call {
         };
         let params = params.as_deref();
         let level = lease.peer().version.is_modern().then(|| self.slot.side_state.log_level());
+        let listed = lease.peer().version.is_modern().then(|| self.listed_tool()).flatten();
         let asking = Asking {
+            param_headers: listed.as_ref().map_or(&[], |tool| &tool.param_headers),
             method: self.request.method(),
             params,
             wants_progress,
@@ -348,10 +351,13 @@ impl Call {
     /// Whether the server says that calling this tool twice does no harm. Only its own word counts: not that of one
     /// it replaced, nor what an earlier process heard.
     fn is_harmless(&self) -> bool {
-        let Some(tool) = self.request.tool() else { return false };
-        let listed = self.slot.shared.catalog.last_good(&self.slot.name, self.slot.id);
-        let listed = listed.filter(|listed| listed.generation.is_some());
-        listed.is_some_and(|listed| listed.tool(tool).is_some_and(|tool| tool.harmless))
+        self.listed_tool().is_some_and(|tool| tool.harmless)
+    }
+
+    fn listed_tool(&self) -> Option<Item> {
+        let listed = self.slot.shared.catalog.last_good(&self.slot.name, self.slot.id)?;
+        listed.generation?;
+        listed.tool(self.request.tool()?).cloned()
     }
 
     fn finish(&self, answer: Answer, generation: Generation) -> Result<RawJson, CallError> {

@@ -19,7 +19,7 @@ pub use saved::InvalidCatalog;
 pub(crate) use store::CatalogStore;
 
 use crate::lifecycle::Generation;
-use crate::protocol::RawJson;
+use crate::protocol::{BadParamHeader, ParamHeader, RawJson, param_headers};
 
 /// What all servers offer.
 #[derive(Debug, Clone, Default)]
@@ -66,6 +66,8 @@ pub struct Item {
     pub harmless: bool,
     /// The whole object as the server wrote it.
     pub raw: RawJson,
+    /// Arguments of a tool that go into headers too, where there are any.
+    pub(crate) param_headers: Vec<ParamHeader>,
 }
 
 #[derive(Deserialize)]
@@ -125,6 +127,15 @@ impl Item {
         // Templates and resources have names too, but are addressed by URI.
         let key = fields.uri_template.or(fields.uri).or(fields.name)?;
         let harmless = hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true);
-        Some(Self { key, harmless, raw })
+        Some(Self { key, harmless, raw, param_headers: Vec::new() })
+    }
+
+    /// Finds out which arguments of a tool go into headers; only where the transport has headers, and the revision.
+    fn read_headers(&mut self) -> Result<(), BadParamHeader> {
+        if memchr::memmem::find(self.raw.as_bytes(), b"x-mcp-header").is_some() {
+            let tool: serde_json::Value = self.raw.parse().unwrap_or_default();
+            self.param_headers = param_headers(&tool["inputSchema"])?;
+        }
+        Ok(())
     }
 }

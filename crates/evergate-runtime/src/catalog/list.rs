@@ -12,7 +12,7 @@ use crate::error::chain;
 use crate::lifecycle::Loss;
 use crate::protocol::{RawJson, code};
 use crate::settings::Checked;
-use crate::transport::{Sign, TransportError};
+use crate::transport::{Link, Sign, TransportError};
 
 /// A list method and the field its items come in.
 #[derive(Debug, Clone, Copy)]
@@ -54,6 +54,8 @@ pub(super) async fn list(
     settings: &Checked,
     garbage: &Garbage,
 ) -> Result<Vec<Item>, ListFailure> {
+    let has_headers =
+        connection.peer().version.is_modern() && matches!(connection.link(), Link::Http(_));
     let mut items = Vec::new();
     let mut seen = HashSet::new();
     let mut cursor: Option<String> = None;
@@ -95,7 +97,12 @@ pub(super) async fn list(
         let list: Vec<&RawValue> = serde_json::from_str(list).map_err(unusable)?;
         for item in list {
             match Item::read(RawJson::part_of(&body, item)) {
-                Some(item) => items.push(item),
+                Some(mut item) => match item.read_headers() {
+                    Err(error) if has_headers => {
+                        garbage.add(format!("the tool {} is left out: {error}", item.key));
+                    }
+                    _ => items.push(item),
+                },
                 None => garbage.add(format!("an unusable item in {}", listing.method)),
             }
         }

@@ -4,9 +4,12 @@
 use std::io::Write as _;
 
 use bytes::Bytes;
+use serde_json::Value;
 
 use super::call_watch::CallWatch;
-use crate::protocol::{self, Envelope, ProtocolVersion, Wishes, header_text, method};
+use crate::protocol::{
+    self, Envelope, ParamHeader, ProtocolVersion, Wishes, header_text, method, write_param_headers,
+};
 
 /// Settled when a connection begins.
 #[derive(Debug, Clone)]
@@ -21,6 +24,8 @@ pub(crate) struct Asking<'a> {
     pub(crate) method: &'a str,
     pub(crate) params: Option<&'a [u8]>,
     pub(crate) wants_progress: bool,
+    /// Arguments that its schema wants in headers.
+    pub(crate) param_headers: &'a [ParamHeader],
     /// From which level on the server may log about it.
     pub(crate) log_level: Option<&'a str>,
 }
@@ -35,7 +40,7 @@ pub(crate) struct BadParams;
 impl<'a> Asking<'a> {
     /// With nothing but its params.
     pub(crate) fn plain(method: &'a str, params: Option<&'a [u8]>) -> Self {
-        Self { method, params, wants_progress: false, log_level: None }
+        Self { method, params, wants_progress: false, param_headers: &[], log_level: None }
     }
 }
 
@@ -44,7 +49,7 @@ impl<'a> Asking<'a> {
 impl Dialect {
     /// The whole message; `watch` learns what its headers say.
     pub(crate) fn write(&self, watch: &CallWatch, asking: Asking<'_>) -> Result<Bytes, BadParams> {
-        let Asking { method, params, wants_progress, log_level } = asking;
+        let Asking { method, params, wants_progress, param_headers, log_level } = asking;
         let id = watch.id();
         match self {
             Self::Legacy if !wants_progress => Ok(protocol::request(id, method, params)),
@@ -53,7 +58,13 @@ impl Dialect {
                 Ok(protocol::request(id, method, Some(&params)))
             }
             Self::Modern(envelope) => {
-                watch.route(routing(envelope.version(), method, params));
+                let mut headers = routing(envelope.version(), method, params);
+                if !param_headers.is_empty() {
+                    let params: Value =
+                        serde_json::from_slice(params.unwrap_or(b"{}")).unwrap_or_default();
+                    write_param_headers(param_headers, &params["arguments"], &mut headers);
+                }
+                watch.route(headers.into());
                 let wishes = Wishes { progress: wants_progress.then_some(id), log_level };
                 envelope.request(id, method, params, wishes).map_err(|_| BadParams)
             }
@@ -72,7 +83,7 @@ fn named_by(method: &str) -> Option<&'static str> {
 }
 
 /// The headers by which others can tell what a request is without reading it.
-fn routing(version: ProtocolVersion, method: &str, params: Option<&[u8]>) -> Bytes {
+fn routing(version: ProtocolVersion, method: &str, params: Option<&[u8]>) -> Vec<u8> {
     let mut lines = Vec::with_capacity(96);
     // Writing into a Vec cannot fail.
     let mut line = |name: &str, text: &str| {
@@ -87,7 +98,7 @@ fn routing(version: ProtocolVersion, method: &str, params: Option<&[u8]>) -> Byt
     {
         line("mcp-name", &name);
     }
-    lines.into()
+    lines
 }
 
 fn text_in(params: &[u8], field: &str) -> Option<String> {
@@ -109,6 +120,7 @@ mod tests {
             method,
             params: Some(params.as_bytes()),
             wants_progress: true,
+            param_headers: &[],
             log_level: Some("info"),
         };
         let message = dialect.write(&watch, asking).unwrap();

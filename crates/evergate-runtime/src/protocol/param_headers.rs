@@ -1,0 +1,159 @@
+//! Arguments of a tool that its schema wants repeated in headers, so that others can route calls by them (2026-07-28).
+
+use std::collections::HashSet;
+use std::io::Write as _;
+
+use serde_json::Value;
+
+use super::header_value::encode;
+
+const ANNOTATION: &str = "x-mcp-header";
+
+/// One argument that goes into a header.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ParamHeader {
+    /// The names that lead to it.
+    path: Vec<String>,
+    /// What comes after `Mcp-Param-`.
+    name: String,
+}
+
+/// The schema asks for headers in a way that nobody can follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("its schema has a header that cannot be: {0}")]
+pub(crate) struct BadParamHeader(&'static str);
+
+/// What a tool's schema wants in headers. All of it or nothing: a tool with one that cannot be is not to be used.
+pub(crate) fn param_headers(schema: &Value) -> Result<Vec<ParamHeader>, BadParamHeader> {
+    let mut found = Vec::new();
+    if schema.get(ANNOTATION).is_some() {
+        return Err(BadParamHeader("it stands on the whole"));
+    }
+    collect(schema, &mut Vec::new(), &mut found)?;
+    let mut names = HashSet::new();
+    if found.iter().any(|header| !names.insert(header.name.to_ascii_lowercase())) {
+        return Err(BadParamHeader("two have the same name"));
+    }
+    Ok(found)
+}
+
+fn collect(
+    schema: &Value,
+    path: &mut Vec<String>,
+    found: &mut Vec<ParamHeader>,
+) -> Result<(), BadParamHeader> {
+    let Some(fields) = schema.as_object() else { return Ok(()) };
+    for (field, value) in fields {
+        match field.as_str() {
+            "properties" => {}
+            ANNOTATION | "default" | "examples" | "const" | "enum" => continue,
+            // Wherever else it stands, no single argument is meant.
+            _ if mentions(value) => return Err(BadParamHeader("it does not stand on a property")),
+            _ => continue,
+        }
+        for (name, property) in value.as_object().into_iter().flatten() {
+            path.push(name.clone());
+            if let Some(wanted) = property.get(ANNOTATION) {
+                found
+                    .push(ParamHeader { path: path.clone(), name: header_name(wanted, property)? });
+            }
+            collect(property, path, found)?;
+            path.pop();
+        }
+    }
+    Ok(())
+}
+
+fn header_name(wanted: &Value, property: &Value) -> Result<String, BadParamHeader> {
+    let name = wanted.as_str().filter(|name| !name.is_empty() && name.bytes().all(is_token));
+    let name = name.ok_or(BadParamHeader("its name is none for a header"))?;
+    let of_use = matches!(property["type"].as_str(), Some("string" | "integer" | "boolean"));
+    if of_use { Ok(name.to_owned()) } else { Err(BadParamHeader("no such type fits into one")) }
+}
+
+/// Whether it stands anywhere in a schema; in data it means nothing.
+fn mentions(schema: &Value) -> bool {
+    match schema {
+        Value::Object(fields) => fields.iter().any(|(name, value)| {
+            name == ANNOTATION
+                || (!matches!(name.as_str(), "default" | "examples" | "const" | "enum")
+                    && mentions(value))
+        }),
+        Value::Array(items) => items.iter().any(mentions),
+        _ => false,
+    }
+}
+
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+/// The headers of a call with these arguments, each with its line end.
+pub(crate) fn write_param_headers(headers: &[ParamHeader], arguments: &Value, into: &mut Vec<u8>) {
+    for header in headers {
+        let value = header.path.iter().try_fold(arguments, |value, name| value.get(name));
+        let text = match value {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Bool(yes)) => yes.to_string(),
+            Some(Value::Number(number)) => number.to_string(),
+            _ => continue,
+        };
+        // Writing into a Vec cannot fail.
+        let _ = write!(into, "mcp-param-{}: ", header.name);
+        into.extend_from_slice(encode(&text).as_bytes());
+        into.extend_from_slice(b"\r\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn written(schema: &Value, arguments: &Value) -> String {
+        let mut lines = Vec::new();
+        write_param_headers(&param_headers(schema).unwrap(), arguments, &mut lines);
+        String::from_utf8(lines).unwrap()
+    }
+
+    #[test]
+    fn arguments_are_repeated_where_the_schema_says_so() {
+        let schema = json!({ "type": "object", "properties": {
+            "region": { "type": "string", "x-mcp-header": "Region" },
+            "deep": { "type": "object", "properties": {
+                "n": { "type": "integer", "x-mcp-header": "N" },
+                "yes": { "type": "boolean", "x-mcp-header": "Yes" },
+            } },
+            "other": { "type": "string", "default": { "x-mcp-header": "data" } },
+        } });
+        let arguments = json!({ "region": "é", "deep": { "n": 42, "yes": true }, "other": "x" });
+        assert_eq!(
+            written(&schema, &arguments),
+            "mcp-param-Region: =?base64?w6k=?=\r\nmcp-param-N: 42\r\nmcp-param-Yes: true\r\n"
+        );
+        assert_eq!(written(&schema, &json!({ "region": null, "deep": { "n": [1] } })), "");
+    }
+
+    #[test]
+    fn what_cannot_be_followed_is_refused() {
+        let one = |property: Value| json!({ "properties": { "a": property } });
+        for bad in [
+            one(json!({ "type": "string", "x-mcp-header": "" })),
+            one(json!({ "type": "string", "x-mcp-header": "a b" })),
+            one(json!({ "type": "string", "x-mcp-header": 1 })),
+            one(json!({ "type": "number", "x-mcp-header": "A" })),
+            one(json!({ "type": ["string", "null"], "x-mcp-header": "A" })),
+            one(json!({ "x-mcp-header": "A" })),
+            one(json!({ "type": "array", "items": { "type": "string", "x-mcp-header": "A" } })),
+            json!({ "x-mcp-header": "A" }),
+            json!({ "anyOf": [one(json!({ "type": "string", "x-mcp-header": "A" }))] }),
+            json!({ "properties": {
+                "a": { "type": "string", "x-mcp-header": "A" },
+                "b": { "type": "string", "x-mcp-header": "a" },
+            } }),
+        ] {
+            assert!(param_headers(&bad).is_err(), "{bad}");
+        }
+    }
+}
