@@ -10,7 +10,7 @@ const PREFIX: &str = "=?base64?";
 const SUFFIX: &str = "?=";
 
 /// Text as a header's value.
-pub fn encode(text: &str) -> HeaderValue {
+pub(crate) fn encode(text: &str) -> HeaderValue {
     let written: Cow<'_, str> = if survives(text) {
         text.into()
     } else {

@@ -130,7 +130,7 @@ mod tests {
         let arguments = json!({ "region": "é", "deep": { "n": 42, "yes": true }, "other": "x" });
         assert_eq!(
             written(&schema, &arguments),
-            "mcp-param-Region: =?base64?w6k=?=\r\nmcp-param-N: 42\r\nmcp-param-Yes: true\r\n"
+            "mcp-param-N: 42\r\nmcp-param-Yes: true\r\nmcp-param-Region: =?base64?w6k=?=\r\n"
         );
         assert_eq!(written(&schema, &json!({ "region": null, "deep": { "n": [1] } })), "");
     }
