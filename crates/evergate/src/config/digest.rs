@@ -24,6 +24,7 @@ pub(super) const CONNECTION: &[&str] = &[
     "max_timeout",
     "hold",
     "replay",
+    "protocol",
     "lifecycle",
 ];
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use evergate_runtime::{HttpKind, Replay, Settings};
+use evergate_runtime::{HttpKind, Protocol, Replay, Settings};
 use http::HeaderName;
 use http::header::AUTHORIZATION;
 
@@ -46,6 +46,8 @@ pub(crate) enum Isolation {
     PerClient,
 }
 
+const PROTOCOL: &[(&str, Protocol)] =
+    &[("auto", Protocol::Auto), ("legacy", Protocol::Legacy), ("modern", Protocol::Modern)];
 pub(super) const REPLAY: &[(&str, Replay)] =
     &[("safe", Replay::Safe), ("always", Replay::Always), ("never", Replay::Never)];
 
@@ -228,6 +230,9 @@ fn timing(reader: &mut Reader<'_>, mut settings: Settings) -> Settings {
     }
     if let Some(replay) = reader.choice("replay", REPLAY) {
         settings = settings.replay(replay);
+    }
+    if let Some(protocol) = reader.choice("protocol", PROTOCOL) {
+        settings = settings.protocol(protocol);
     }
     settings
 }

@@ -117,7 +117,7 @@ fn without_servers_there_is_nothing_to_use() {
 fn every_key_reaches_the_settings() {
     let config = read(
         &json!({ "mcpServers": { "a": {
-            "url": "http://h/mcp", "type": "sse", "timeout": "7s", "required": true, "replay": "never",
+            "url": "http://h/mcp", "type": "sse", "timeout": "7s", "required": true, "replay": "never", "protocol": "legacy",
             "lifecycle": {
                 "restart": "on_failure", "on_exhausted": "fail", "max_attempts": -1, "hold": "1s",
                 "connect_timeout": "2s", "close_timeout": "3s", "list_timeout": "4s", "max_timeout": "2h",

@@ -50,6 +50,7 @@ pub(super) const TABLE: &[KeyDoc] = &[
     key("mcpServers.*.max_timeout", Duration, "1h", "how long a call may take however much progress it reports"),
     key("mcpServers.*.hold", Duration, "45s", "how much of that a call may wait for a connection"),
     key("mcpServers.*.replay", REPLAY, "safe", "which calls may be sent again when nobody knows whether they ran: those that are declared harmless, all, or none"),
+    key("mcpServers.*.protocol", Choice(&["auto", "legacy", "modern"]), "auto", "which revisions to look for: whatever it speaks, only those with a handshake (up to 2025-11-25), or only those without (from 2026-07-28 on)"),
     key("mcpServers.*.tools", PatternsOrSection, "", "which tools are offered; a list is short for `allow`"),
     key("mcpServers.*.lifecycle", Section, "", "how the server is kept up"),
     key("mcpServers.*.includeTools", Patterns, "", "other clients' name for `tools.allow`"),
