@@ -138,8 +138,10 @@ impl Call {
                         return Ok(Reply::Whole(rounds::without_type(result)));
                     }
                     // Rare, and large.
-                    let next = Box::pin(self.next_round(lease, &result, &mut asked)).await?;
-                    self.round = Some(next);
+                    self.round =
+                        Some(Box::pin(self.round_after(lease, &result, &mut asked)).await?);
+                    // From now on somebody was asked, and would be asked again.
+                    self.may_have_run.store(true, Ordering::Relaxed);
                     (resent, renewed, first) = (false, false, None);
                     continue;
                 }
@@ -282,6 +284,8 @@ impl Call {
         }
         let watch = lease.watch(self.track.clone());
         let message = self.message(lease, &watch)?;
+        // A question is no result, and is told from one only as a whole.
+        let takes_pieces = takes_pieces.filter(|_| !lease.peer().version.is_modern());
         // If it would be asked for again should it break off, then rather not: whoever has seen its beginning cannot be
         // given another.
         let takes_pieces = |size: usize| {

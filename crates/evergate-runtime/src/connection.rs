@@ -95,8 +95,7 @@ impl Connection {
             reporter,
             tasks,
             opened_at: Instant::now(),
-            // The handshake used 1.
-            next_id: AtomicU64::new(2),
+            next_id: AtomicU64::new(handshake::FIRST_ID),
             detached: CancellationToken::new(),
             cut: CancellationToken::new(),
             leases: TaskTracker::new(),

@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::Call;
-use crate::connection::Lease;
+use crate::connection::{CallTrack, Lease};
 use crate::error::{CallError, CallFailure};
 use crate::handlers::{Attribution, ServerRequest};
 use crate::protocol::{RawJson, RpcError, code, object_fields};
@@ -36,6 +36,9 @@ struct InputRequest {
     #[serde(default)]
     params: Option<Box<RawValue>>,
 }
+
+/// The call's time stands still until this is dropped.
+struct StandingStill<'a>(&'a CallTrack);
 
 /// Whether this is a question rather than a result.
 pub(super) fn is_question(result: &RawJson) -> bool {
@@ -72,11 +75,43 @@ pub(super) fn without_type(result: RawJson) -> RawJson {
     RawJson::from_text([&text[..from], &text[to..]].concat()).unwrap_or(result)
 }
 
+// === impl StandingStill ===
+
+impl<'a> StandingStill<'a> {
+    fn new(track: &'a CallTrack) -> Self {
+        track.asked();
+        Self(track)
+    }
+}
+
+impl Drop for StandingStill<'_> {
+    fn drop(&mut self) {
+        self.0.told();
+    }
+}
+
 // === impl Call ===
 
 impl Call {
-    /// The params of the next round, if somebody answers what the server asks.
-    pub(super) async fn next_round(
+    /// The params of the next round, unless the call ends before somebody has answered.
+    pub(super) async fn round_after(
+        &self,
+        lease: &Lease,
+        result: &RawJson,
+        rounds: &mut u32,
+    ) -> Result<RawJson, CallError> {
+        let ended = |failure| {
+            self.error(Outcome::Unknown, Some(lease.generation()), self.is_harmless(), failure)
+        };
+        tokio::select! {
+            biased;
+            next = self.next_round(lease, result, rounds) => next,
+            () = self.cancelled() => Err(ended(CallFailure::Cancelled)),
+            () = self.clock.expired() => Err(ended(self.timed_out())),
+        }
+    }
+
+    async fn next_round(
         &self,
         lease: &Lease,
         result: &RawJson,
@@ -102,14 +137,10 @@ impl Call {
             sleep(COME_AGAIN).await;
         }
         // Its time stands still meanwhile: the server is not to blame for how long a human being thinks.
-        if let Some(track) = &self.track {
-            track.asked();
-        }
+        let standing_still = self.track.as_deref().map(StandingStill::new);
         let asking = input_requests.into_iter().map(|(key, wanted)| self.ask(lease, key, wanted));
         let answers = try_join_all(asking).await;
-        if let Some(track) = &self.track {
-            track.told();
-        }
+        drop(standing_still);
         let answers: IndexMap<String, Box<RawValue>> =
             answers.map_err(failed)?.into_iter().collect();
         self.params_with(&answers, request_state.as_deref()).map_err(unusable)

@@ -91,6 +91,12 @@ pub enum Protocol {
     Modern,
 }
 
+/// Each its own: an answer to the one may come while the other is waited for.
+const DISCOVERY_ID: u64 = 1;
+const HANDSHAKE_ID: u64 = 2;
+/// The first id that no beginning uses.
+pub(super) const FIRST_ID: u64 = 3;
+
 /// A server that says nothing to a question from before the handshake wants the handshake.
 const PROBE: Duration = Duration::from_secs(5);
 
@@ -138,8 +144,7 @@ async fn discover(
     let version = ProtocolVersion::NEWEST;
     let envelope = Envelope::new(version, handlers.capabilities(), handlers.declared_client_info());
     let dialect = Dialect::Modern(envelope);
-    // An id that the handshake does not use, should there be one after this.
-    let watch = Arc::new(CallWatch::new(0, None));
+    let watch = Arc::new(CallWatch::new(DISCOVERY_ID, None));
     let message = dialect.write(&watch, Asking::plain(method::DISCOVER, None));
     let message = message.map_err(|error| OpenError::BadHandshake(error.to_string()))?;
     let answer = link.exchange(inbox, message, &watch, &|_| false).await.and_then(Received::whole);
@@ -179,7 +184,7 @@ fn not_asked(failure: SendFailure) -> Result<Option<Peer>, OpenError> {
 
 /// Initialize, check, confirm.
 async fn shake(link: &Link, inbox: &Arc<Inbox>, handlers: &Handlers) -> Result<Peer, OpenError> {
-    let watch = Arc::new(CallWatch::new(1, None));
+    let watch = Arc::new(CallWatch::new(HANDSHAKE_ID, None));
     let params = serde_json::json!({
         "protocolVersion": ProtocolVersion::NEWEST_WITH_HANDSHAKE.as_str(),
         "capabilities": handlers.capabilities(),

@@ -213,3 +213,20 @@ async fn a_stream_that_breaks_is_not_taken_up_again_and_results_have_no_type() {
     assert_eq!(server.counters().requests.get("GET"), None);
     hub.shutdown(SECOND).await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_question_that_is_never_answered_ends_with_the_call_s_time_and_with_its_cancellation() {
+    let server = modern();
+    let handlers = Handlers::new().on_elicitation(|_| std::future::pending());
+    let (hub, s) = started(Hub::builder().server("s", memory(&server)).handlers(handlers));
+    let error = s.call_tool("elicit", json!({})).deadline(5 * SECOND).await.unwrap_err();
+    assert_eq!(error.outcome, Outcome::Unknown);
+    let cancel = tokio_util::sync::CancellationToken::new();
+    let call = s.call_tool("elicit", json!({})).cancel(cancel.clone());
+    let (error, ()) = tokio::join!(call.into_future(), async {
+        tokio::time::sleep(SECOND).await;
+        cancel.cancel();
+    });
+    assert!(matches!(error.unwrap_err().source, evergate_runtime::CallFailure::Cancelled));
+    hub.shutdown(SECOND).await;
+}

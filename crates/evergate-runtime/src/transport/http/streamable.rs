@@ -103,7 +103,8 @@ impl HttpLink {
 
     /// Keeps the session id and revision the handshake settled, for every later request.
     pub(crate) fn establish(&self, version: ProtocolVersion) {
-        let session = self.take_provisional();
+        // Later revisions have none, whatever the server says.
+        let session = self.take_provisional().filter(|_| !version.is_modern());
         let mut post = self.post_headers();
         let mut get = headers::for_get(self.custom.fixed());
         for headers in [&mut post, &mut get] {
