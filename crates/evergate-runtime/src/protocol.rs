@@ -11,12 +11,15 @@ mod value_scanner;
 mod version;
 
 pub(crate) use envelope::{Envelope, Wishes};
+pub use header_value::decode as header_value_text;
 pub(crate) use header_value::encode as header_text;
 pub use message::RpcError;
 pub(crate) use message::answered_id;
 pub use message::{Malformed, Message, parse};
 pub use object_fields::object_fields;
-pub(crate) use param_headers::{BadParamHeader, ParamHeader, param_headers, write_param_headers};
+pub(crate) use param_headers::{
+    BadParamHeader, ParamHeader, param_headers, write_param_headers, wrong_param_header,
+};
 pub use raw_json::RawJson;
 pub use request::{error_response, notification, request, result_response};
 pub(crate) use request::{tool_params, with_progress_token};
