@@ -10,7 +10,7 @@ mod request;
 mod value_scanner;
 mod version;
 
-pub(crate) use envelope::{Envelope, Wishes};
+pub(crate) use envelope::{Envelope, Wishes, without_envelope};
 pub(crate) use header_value::encode as header_text;
 pub use message::RpcError;
 pub(crate) use message::answered_id;
