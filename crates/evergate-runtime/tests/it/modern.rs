@@ -1,5 +1,8 @@
 //! Servers of revision 2026-07-28: no handshake, no session, every request for itself.
 
+mod beginning;
+mod raw_lines;
+
 use std::sync::Arc;
 
 use evergate_runtime::{
