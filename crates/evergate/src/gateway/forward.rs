@@ -91,6 +91,7 @@ pub(super) async fn forward(
     });
     let patience = progress_token.map(|token| Patience::new(token, context.stream.clone()));
     if let Some(rounds) = rounds {
+        call = call.verbatim();
         rounds.goes_to(server, patience.as_ref());
         gateway.hear_logs(client, rounds).await;
     }
