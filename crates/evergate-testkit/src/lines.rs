@@ -11,7 +11,7 @@ use crate::fault::{ArmedFault, Incoming, SessionLoss};
 use crate::jsonrpc::{Message, Outcome, Request, unbound_error};
 use crate::one_stream;
 use crate::server::Exchange;
-use crate::server::modern::{self, MODERN};
+use crate::server::modern::{Listening, MODERN};
 use crate::session::{OUTBOX_LIMIT, Outgoing, Session, Sink};
 use crate::tasks::Tasks;
 
@@ -109,10 +109,10 @@ impl<'a> Connection<'a> {
     fn receive_request(&mut self, request: Request) {
         self.server.count_received(&request.method, &request.raw_params);
         let fault = self.server.strike(Incoming::Request(&request));
-        if self.server.is_modern(&request) {
+        if self.server.is_modern(&request.params, None) {
             return self.receive_modern(request, fault);
         }
-        if let Some(refused) = self.server.refuse_legacy() {
+        if let Some(refused) = self.server.refuse_legacy(&request) {
             return self.say(refused.encode(&request.id));
         }
         if request.method == "initialize" {
@@ -148,11 +148,12 @@ impl<'a> Connection<'a> {
         });
         let (session, sink) = (session.clone(), Sink::Outbox(self.outbox.clone()));
         if request.method == "subscriptions/listen" {
-            session.listen(&request.id);
-            for uri in modern::wanted_resources(&request) {
-                self.server.update(|_| session.subscribe(&uri));
+            let listening = Listening::new(&request);
+            session.listen(listening.clone());
+            for uri in listening.resources() {
+                self.server.update(|_| session.subscribe(uri));
             }
-            sink.send(modern::acknowledgement(&request));
+            sink.send(listening.acknowledgement());
             return;
         }
         let exchange = Exchange::begin(self.server, &session, sink, request);

@@ -3,10 +3,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::server::lock;
+use crate::server::modern::{Listening, MODERN};
 
 pub(crate) mod outgoing;
 pub(crate) mod streams;
@@ -33,8 +35,10 @@ struct State {
     streams: Streams,
     in_flight: HashMap<String, CancellationToken>,
     expired: bool,
-    /// Asked for changes, in the revision in which they come only then: under this id.
-    listens: Option<String>,
+    /// Asked for changes, in the revision in which they come only then.
+    listens: Vec<Listening>,
+    /// What the client said that it can be asked for.
+    client_capabilities: Value,
 }
 
 /// A request that is being worked on; cancellable while this lives.
@@ -57,14 +61,25 @@ impl Session {
     }
 
     pub(crate) fn set_protocol(&self, protocol: &str) {
-        protocol.clone_into(&mut lock(&self.state).protocol);
+        let mut state = lock(&self.state);
+        protocol.clone_into(&mut state.protocol);
+        // Where nothing can be resumed, events need no ids.
+        state.streams.set_event_ids(protocol != MODERN);
     }
 
-    pub(crate) fn listen(&self, id: &str) {
-        lock(&self.state).listens = Some(id.into());
+    pub(crate) fn client_capabilities(&self) -> Value {
+        lock(&self.state).client_capabilities.clone()
     }
 
-    pub(crate) fn listens(&self) -> Option<String> {
+    pub(crate) fn set_client_capabilities(&self, capabilities: Value) {
+        lock(&self.state).client_capabilities = capabilities;
+    }
+
+    pub(crate) fn listen(&self, listening: Listening) {
+        lock(&self.state).listens.push(listening);
+    }
+
+    pub(crate) fn listens(&self) -> Vec<Listening> {
         lock(&self.state).listens.clone()
     }
 
@@ -95,7 +110,9 @@ impl Session {
     }
 
     pub(crate) fn cancel(&self, id: &str) {
-        if let Some(token) = lock(&self.state).in_flight.get(id) {
+        let mut state = lock(&self.state);
+        state.listens.retain(|listening| listening.id != id);
+        if let Some(token) = state.in_flight.get(id) {
             token.cancel();
         }
     }
@@ -170,6 +187,14 @@ impl Session {
 
     pub(crate) fn forbid_resume(&self, stream: StreamId) {
         lock(&self.state).streams.forbid_resume(stream);
+    }
+
+    /// Waits until nobody reads a stream any more. It does not end while somebody waits here.
+    pub(crate) async fn unread(&self, stream: StreamId) {
+        let live = lock(&self.state).streams.live(stream);
+        if let Some(live) = live {
+            live.closed().await;
+        }
     }
 
     pub(crate) fn end_stream(&self, stream: StreamId) {

@@ -134,6 +134,8 @@ impl Events {
 impl Drop for Events {
     fn drop(&mut self) {
         if self.listening {
+            // First: whoever hears of the change looks whether this is still read.
+            self.incoming.close();
             self.server.count(|tally| tally.listening -= 1);
         }
     }

@@ -30,6 +30,8 @@ pub struct Counters {
     pub unauthorized: u64,
     /// The `requestId` of every `notifications/cancelled`.
     pub cancelled: Vec<Value>,
+    /// Requests of revision 2026-07-28 whose client hung up before the answer, which cancels them.
+    pub abandoned: u64,
     /// Connections that are open now: TCP, in-memory and line streams.
     pub connections_open: u64,
     /// SSE streams that clients hold open with `GET` now.

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::jsonrpc;
 use crate::server::Server;
-use crate::server::modern::{self, MODERN};
+use crate::server::modern::{Listening, MODERN};
 use crate::session::{Session, Sink};
 
 /// A list that can change.
@@ -36,13 +36,15 @@ impl Server {
     /// stream of streamable HTTP. `null` sends no params.
     #[expect(clippy::needless_pass_by_value, reason = "so that tests can write json!(…) in place")]
     pub fn notify(&self, method: &str, params: Value) {
-        self.tell(&jsonrpc::notification(method, &params), |_| true);
+        self.tell(method, &jsonrpc::notification(method, &params), |_| true, |_| true);
     }
 
     /// Tells the sessions that are subscribed to `uri` that it changed.
     pub fn update_resource(&self, uri: &str) {
-        let text = jsonrpc::notification("notifications/resources/updated", &json!({ "uri": uri }));
-        self.tell(&text, |session| session.is_subscribed(uri));
+        let method = "notifications/resources/updated";
+        let text = jsonrpc::notification(method, &json!({ "uri": uri }));
+        let named = |listening: &Listening| listening.resources().any(|named| named == uri);
+        self.tell(method, &text, |session| session.is_subscribed(uri), named);
     }
 
     /// Cuts every connection on which a client listens, as an impatient proxy in between does.
@@ -92,16 +94,26 @@ impl Server {
         }
     }
 
-    fn tell(&self, text: &str, whom: impl Fn(&Session) -> bool) {
+    /// Says something to the sessions that are meant, or to those in them who asked to hear it.
+    fn tell(
+        &self,
+        method: &str,
+        text: &str,
+        whom: impl Fn(&Session) -> bool,
+        who_listens: impl Fn(&Listening) -> bool,
+    ) {
         for session in self.sessions() {
-            let modern = session.protocol() == MODERN;
-            let listens = session.listens();
-            if !whom(&session) || (modern && listens.is_none()) {
+            let Some(sink) = session.listening() else { continue };
+            if session.protocol() != MODERN {
+                if whom(&session) {
+                    sink.send(text.to_owned());
+                }
                 continue;
             }
-            let text = listens.map_or_else(|| text.to_owned(), |id| modern::told(text, &id));
-            if let Some(sink) = session.listening() {
-                sink.send(text);
+            for listening in session.listens() {
+                if listening.wants(method) && who_listens(&listening) {
+                    sink.send(listening.told(text));
+                }
             }
         }
     }
