@@ -43,8 +43,13 @@ pub(crate) fn without_envelope(params: &[u8]) -> Option<Vec<u8>> {
     if meta.len() == before {
         return None;
     }
-    let meta = serde_json::value::to_raw_value(&meta).ok()?;
-    fields.insert("_meta".into(), &meta);
+    // Answers to questions that such a server asks in another way.
+    fields.retain(|name, _| !["inputResponses", "requestState"].contains(&name.as_str()));
+    let meta = serde_json::value::to_raw_value(&meta).ok().filter(|_| !meta.is_empty());
+    match &meta {
+        Some(meta) => drop(fields.insert("_meta".into(), meta)),
+        None => drop(fields.shift_remove("_meta")),
+    }
     serde_json::to_vec(&fields).ok()
 }
 

@@ -19,8 +19,9 @@ impl Gateway {
     /// The client on whose behalf this caller's requests are made. From now on it may what the caller may now.
     pub(crate) fn principal(self: &Arc<Self>, caller: Caller, scope: Scope) -> Arc<Client> {
         let key = (caller.name().map(str::to_owned), scope);
-        let known = self.principals.0.read().unwrap_or_else(PoisonError::into_inner);
-        let known = known.get(&key).cloned();
+        // The lock is not held longer than this statement.
+        let known =
+            self.principals.0.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         if let Some(client) = known {
             client.set_caller(caller);
             return client;
