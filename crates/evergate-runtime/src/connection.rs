@@ -21,7 +21,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 pub use call_watch::Progress;
 pub(crate) use call_watch::{CallTrack, CallWatch, Pulse};
-pub(crate) use dialect::Asking;
+pub(crate) use dialect::{Asking, Params};
 pub use handshake::Protocol;
 pub(crate) use handshake::{Beginning, Begun, Peer};
 pub(crate) use inbox::{Garbage, Inbox, InboxContext};

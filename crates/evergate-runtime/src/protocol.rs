@@ -22,10 +22,16 @@ pub(crate) use param_headers::{
 };
 pub use raw_json::RawJson;
 pub use request::{error_response, notification, request, result_response};
-pub(crate) use request::{tool_params, with_progress_token};
+pub(crate) use request::{tool_call, tool_params, with_progress_token};
 pub(crate) use value_scanner::ValueScanner;
 pub(crate) use version::Era;
 pub use version::ProtocolVersion;
+
+/// Whether a level is one that a server may be told to log from.
+pub(crate) fn is_log_level(level: &str) -> bool {
+    let levels = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+    levels.contains(&level)
+}
 
 /// Method names, so that none is spelt twice.
 pub(crate) mod method {
@@ -49,6 +55,8 @@ pub(crate) mod method {
 
 /// JSON-RPC error codes that mean something to us.
 pub(crate) mod code {
+    /// A header says something else than the request, or is missing.
+    pub(crate) const HEADER_MISMATCH: i64 = -32020;
     /// The server speaks revisions without a handshake, but not this one.
     pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
     pub(crate) const INVALID_REQUEST: i64 = -32600;

@@ -8,9 +8,10 @@ use tokio::sync::watch;
 use tokio::time::{error::Elapsed, timeout};
 
 use crate::call::CallBuilder;
-use crate::error::CallError;
+use crate::error::{CallError, CallFailure};
 use crate::observe::Status;
-use crate::protocol::{ProtocolVersion, RawJson, method};
+use crate::protocol::{ProtocolVersion, RawJson, RpcError, code, is_log_level, method};
+use crate::retry::Outcome;
 use crate::slot::{Published, Slot};
 
 /// One configured server.
@@ -76,6 +77,16 @@ impl ServerHandle {
 
     /// Asks for log messages from this level on, now and after every reconnect.
     pub async fn set_log_level(&self, level: &str) -> Result<(), CallError> {
+        if !is_log_level(level) {
+            let what = format!("no such log level: {level:?}");
+            return Err(CallError {
+                server: self.slot.name.clone(),
+                outcome: Outcome::NotSent,
+                generation: None,
+                retryable: false,
+                source: CallFailure::Rpc(RpcError::with(code::INVALID_PARAMS, what)),
+            });
+        }
         self.slot.side_state.set_log_level(level);
         let params = RawJson::from(serde_json::json!({ "level": level }));
         self.request(method::SET_LEVEL, Some(params)).await.map(drop)

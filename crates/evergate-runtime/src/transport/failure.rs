@@ -45,6 +45,8 @@ pub(crate) enum TransportError {
     SessionLost { status: u16, detail: String },
     #[error("the server lost our session after it had accepted the request")]
     SessionLostAfterAccept,
+    #[error("the server forgot what it had asked for before it was answered, again and again")]
+    QuestionForgotten,
     #[error("HTTP {status}{detail}")]
     Status { status: u16, detail: String },
     #[error("the server accepted the request and sent no answer (HTTP {status})")]

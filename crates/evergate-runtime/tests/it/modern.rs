@@ -1,7 +1,11 @@
 //! Servers of revision 2026-07-28: no handshake, no session, every request for itself.
 
 mod beginning;
+mod headers;
+mod kept_here;
+mod lists;
 mod raw_lines;
+mod rounds;
 
 use std::sync::Arc;
 

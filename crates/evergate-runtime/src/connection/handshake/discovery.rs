@@ -82,7 +82,7 @@ impl Beginning<'_> {
     fn envelope(&self) -> Envelope {
         let handlers = self.handlers;
         let version = ProtocolVersion::NEWEST;
-        Envelope::new(version, handlers.capabilities(), handlers.declared_client_info())
+        Envelope::new(version, &handlers.capabilities(), &handlers.declared_client_info())
     }
 
     async fn ask(&self, envelope: &Envelope) -> Result<Answer, SendFailure> {

@@ -20,11 +20,13 @@ pub(crate) struct Peer {
 
 /// The capabilities the runtime acts on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "four independent capabilities, not a state")]
+#[expect(clippy::struct_excessive_bools, reason = "five independent capabilities, not a state")]
 pub(crate) struct Offers {
     pub(crate) tools: bool,
     pub(crate) prompts: bool,
     pub(crate) resources: bool,
+    /// Changes of single resources are told.
+    pub(crate) subscribe: bool,
     pub(crate) logging: bool,
 }
 
@@ -50,6 +52,12 @@ struct CapabilityFields<'a> {
     resources: Option<&'a RawValue>,
     #[serde(borrow)]
     logging: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ResourcesFields {
+    subscribe: Option<bool>,
 }
 
 // === impl Peer ===
@@ -89,12 +97,15 @@ impl Peer {
         let capabilities = raw(capabilities)?;
         let offered: CapabilityFields<'_> =
             serde_json::from_slice(capabilities.as_bytes()).unwrap_or_default();
+        let resources = offered.resources.map(|fields| serde_json::from_str(fields.get()));
+        let resources: ResourcesFields = resources.and_then(Result::ok).unwrap_or_default();
         Ok(Self {
             version,
             offers: Offers {
                 tools: offered.tools.is_some(),
                 prompts: offered.prompts.is_some(),
                 resources: offered.resources.is_some(),
+                subscribe: resources.subscribe == Some(true),
                 logging: offered.logging.is_some(),
             },
             server_info: raw(server_info)?,

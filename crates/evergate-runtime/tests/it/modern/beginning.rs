@@ -16,6 +16,9 @@ fn revision(s: &ServerHandle) -> &'static str {
     s.protocol().map_or("", |version| version.as_str())
 }
 
+/// What a peer says to the question, the first, second, … time.
+type Says = Arc<dyn Fn(usize) -> Said + Send + Sync>;
+
 fn method(message: &Value) -> &str {
     message["method"].as_str().unwrap()
 }
@@ -149,7 +152,7 @@ async fn where_no_handshake_is_allowed_a_server_being_deployed_is_tried_again() 
 #[tokio::test(start_paused = true)]
 async fn what_a_server_says_it_speaks_decides() {
     let refused = |supported: Value| move |_: usize| Said::Error(-32022, supported.clone());
-    let all: Vec<(Arc<dyn Fn(usize) -> Said + Send + Sync>, StateKind, &str)> = vec![
+    let all: Vec<(Says, StateKind, &str)> = vec![
         // The first request is refused by some, whatever it asks for.
         (
             Arc::new(|nth| match nth {
@@ -211,11 +214,10 @@ async fn an_old_server_that_comes_back_as_a_new_one_is_found_out_however_it_refu
                 Some(answered(&json!({ "jsonrpc": "2.0", "id": message["id"], "result": result })))
             };
             match (asked.what.as_str(), new.load(Ordering::SeqCst)) {
-                ("server/discover", false) => Some(NO_STREAM.into()),
                 ("initialize", true) if says_its_revision => result(json!({
                     "protocolVersion": "2026-07-28", "capabilities": {}, "serverInfo": {},
                 })),
-                ("initialize", true) => Some(NO_STREAM.into()),
+                ("initialize", true) | ("server/discover", false) => Some(NO_STREAM.into()),
                 ("server/discover", true) => {
                     result(json!({ "supportedVersions": ["2026-07-28"], "capabilities": {} }))
                 }

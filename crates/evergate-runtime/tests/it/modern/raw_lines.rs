@@ -20,7 +20,7 @@ pub(super) enum Said {
 
 #[derive(Clone)]
 pub(super) struct RawLines {
-    asked: Arc<Mutex<Vec<String>>>,
+    asked: Arc<Mutex<Vec<Value>>>,
 }
 
 // === impl RawLines ===
@@ -47,7 +47,15 @@ impl RawLines {
 
     /// The methods of all requests so far.
     pub(super) fn asked(&self) -> Vec<String> {
-        self.asked.lock().unwrap().clone()
+        let asked = self.asked.lock().unwrap();
+        asked.iter().map(|message| message["method"].as_str().unwrap().to_owned()).collect()
+    }
+
+    /// The params of all requests of this method.
+    pub(super) fn params(&self, method: &str) -> Vec<Value> {
+        let asked = self.asked.lock().unwrap();
+        let those = asked.iter().filter(|message| message["method"] == method);
+        those.map(|message| message["params"].clone()).collect()
     }
 
     async fn serve(&self, stream: DuplexStream, reply: &(dyn Fn(&Value) -> Said + Send + Sync)) {
@@ -58,7 +66,7 @@ impl RawLines {
             if message.get("id").is_none() {
                 continue;
             }
-            self.asked.lock().unwrap().push(message["method"].as_str().unwrap().to_owned());
+            self.asked.lock().unwrap().push(message.clone());
             let mut answer = json!({ "jsonrpc": "2.0", "id": message["id"] });
             match reply(&message) {
                 Said::Result(result) => answer["result"] = result,
