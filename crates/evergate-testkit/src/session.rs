@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::server::lock;
+use crate::server::modern::MODERN;
+use crate::server::{Listen, lock};
 
 pub(crate) mod outgoing;
 pub(crate) mod streams;
@@ -33,8 +34,8 @@ struct State {
     streams: Streams,
     in_flight: HashMap<String, CancellationToken>,
     expired: bool,
-    /// Asked for changes, in the revision in which they come only then: under this id.
-    listens: Option<String>,
+    /// Asked for changes, in the revision in which they come only then.
+    listens: Vec<Listen>,
 }
 
 /// A request that is being worked on; cancellable while this lives.
@@ -60,12 +61,28 @@ impl Session {
         protocol.clone_into(&mut lock(&self.state).protocol);
     }
 
-    pub(crate) fn listen(&self, id: &str) {
-        lock(&self.state).listens = Some(id.into());
+    // --- what a client listens to without a handshake ---
+
+    pub(crate) fn listen(&self, listen: Listen) {
+        lock(&self.state).listens.push(listen);
     }
 
-    pub(crate) fn listens(&self) -> Option<String> {
+    /// Ends one. Its stream ends with it where it has one of its own.
+    pub(crate) fn unlisten(&self, id: &str) {
+        let mut state = lock(&self.state);
+        state.listens.retain(|listen| listen.id != id);
+        if state.listens.is_empty() {
+            state.streams.end_listening();
+        }
+    }
+
+    pub(crate) fn listens(&self) -> Vec<Listen> {
         lock(&self.state).listens.clone()
+    }
+
+    /// It was only there for its stream, and that is gone.
+    pub(crate) fn is_over(&self) -> bool {
+        self.protocol() == MODERN && !self.is_listening()
     }
 
     // --- subscriptions ---
@@ -83,7 +100,9 @@ impl Session {
     }
 
     pub(crate) fn subscriptions(&self) -> Vec<String> {
-        lock(&self.state).subscriptions.iter().cloned().collect()
+        let state = lock(&self.state);
+        let listened = state.listens.iter().flat_map(Listen::resources);
+        listened.map(str::to_owned).chain(state.subscriptions.iter().cloned()).collect()
     }
 
     // --- requests in flight ---

@@ -120,7 +120,11 @@ pub(crate) async fn run(
             let said = json!({ "level": "info", "logger": "testkit", "data": "from the tool log" });
             let said = arguments.get("params").unwrap_or(&said);
             let method = arguments["method"].as_str().unwrap_or("notifications/message");
-            sink.send(notification(method, said));
+            let level = said["level"].as_str().unwrap_or_default();
+            let is_log = method == "notifications/message";
+            if !(modern && is_log) || modern::wants_log(params, level) {
+                sink.send(notification(method, said));
+            }
             Outcome::text("logged")
         }
         "raw" => Outcome::Result(arguments["json"].as_str().unwrap_or("{}").into()),

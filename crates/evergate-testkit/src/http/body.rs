@@ -133,6 +133,8 @@ impl Events {
 
 impl Drop for Events {
     fn drop(&mut self) {
+        // First: whoever is woken by the count finds nobody listening.
+        self.incoming.close();
         if self.listening {
             self.server.count(|tally| tally.listening -= 1);
         }

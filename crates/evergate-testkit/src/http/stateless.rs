@@ -2,23 +2,33 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
 use http::request::Parts;
+use http::{HeaderValue, StatusCode};
 use serde_json::Value;
 
-use crate::fault::Incoming;
+use crate::fault::{Fault, Incoming};
 use crate::http::AnswerStyle;
 use crate::http::connection::Context;
 use crate::http::replies::{self, Reply};
 use crate::http::routes::header;
+use crate::http::streamable::SESSION_HEADER;
 use crate::http::streamable_faults;
 use crate::jsonrpc::{Outcome, Request};
-use crate::server::modern::{self, MODERN};
-use crate::server::{Exchange, Server};
+use crate::server::modern::MODERN;
+use crate::server::{Exchange, Listen};
 use crate::session::{Session, Sink};
 use crate::tools;
 
 pub(crate) async fn post(context: &Context, head: &Parts, request: Request) -> Reply {
+    let mut reply = answer(context, head, request).await;
+    if context.server.has_stray_session_ids() {
+        let id = HeaderValue::from_static("nobody-should-send-this-back");
+        reply.headers_mut().insert(SESSION_HEADER, id);
+    }
+    reply
+}
+
+async fn answer(context: &Context, head: &Parts, request: Request) -> Reply {
     let fault = context.server.strike(Incoming::Request(&request));
     if let Some(reply) =
         streamable_faults::instead(context, fault.as_ref(), Some(&request.id)).await
@@ -28,10 +38,13 @@ pub(crate) async fn post(context: &Context, head: &Parts, request: Request) -> R
     if let Some(wrong) = wrong_header(head, &request) {
         return refused(&Outcome::error(-32020, &wrong), &request);
     }
-    if let Some(refusal) = Server::refuse_modern(&request) {
+    if let Some(refusal) = context.server.refuse_modern(&request) {
         return refused(&refusal, &request);
     }
     if request.method == "subscriptions/listen" {
+        if let Some(Fault::DelayAnswer(delay)) = fault.as_ref().map(|armed| &*armed.fault) {
+            tokio::time::sleep(*delay).await;
+        }
         return listen(context, &request);
     }
     let session = Arc::new(Session::new(String::new(), context.home, None));
@@ -60,17 +73,24 @@ pub(crate) async fn post(context: &Context, head: &Parts, request: Request) -> R
     replies::json(status_of(&answer), answer)
 }
 
-/// A stream of changes: first what it will bring, then that, for as long as somebody reads it.
+/// A stream of changes: first what it will bring, then that, for as long as somebody reads it. One that brings nothing
+/// ends at once, as with the TypeScript SDK.
 fn listen(context: &Context, request: &Request) -> Reply {
-    let session = context.server.open_session(context.home, None);
-    session.set_protocol(MODERN);
-    session.listen(&request.id);
+    let server = &context.server;
+    server.forget(Session::is_over);
+    let listen = Listen::new(request, &server.state());
+    let session = server.open_session(context.home, None);
     let (stream, incoming) = session.open_stream(true);
-    Sink::Stream(session.clone(), stream).send(modern::acknowledgement(request));
-    // Last: whoever waits for them may have news at once.
-    for uri in modern::wanted_resources(request) {
-        context.server.update(|_| session.subscribe(&uri));
+    session.set_protocol(MODERN);
+    let sink = Sink::Stream(session.clone(), stream);
+    sink.send(listen.acknowledgement());
+    if listen.honours_nothing() {
+        sink.answer(listen.answer());
+        session.end_stream(stream);
+        return replies::events(context, incoming, false);
     }
+    // Last: whoever waits for it may have news at once.
+    server.update(|_| session.listen(listen));
     replies::events(context, incoming, true)
 }
 
@@ -107,7 +127,7 @@ fn status_of(answer: &str) -> StatusCode {
     let answer: Value = serde_json::from_str(answer).unwrap_or_default();
     match answer["error"]["code"].as_i64() {
         Some(-32601) => StatusCode::NOT_FOUND,
-        Some(-32020 | -32021 | -32022) => StatusCode::BAD_REQUEST,
+        Some(-32022..=-32020) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
     }
 }

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use crate::jsonrpc::{self, Outcome, Request};
+use crate::jsonrpc::{Outcome, Request};
 use crate::server::{Server, State};
 
 pub(crate) const MODERN: &str = "2026-07-28";
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 
 /// Methods that this revision does not have any more.
 const REMOVED: [&str; 5] =
@@ -36,12 +36,6 @@ pub enum Eras {
     Both,
 }
 
-/// The resources that somebody who listens wants to hear of.
-pub(crate) fn wanted_resources(request: &Request) -> Vec<String> {
-    let wanted = request.params["notifications"]["resourceSubscriptions"].as_array();
-    wanted.into_iter().flatten().filter_map(|uri| Some(uri.as_str()?.to_owned())).collect()
-}
-
 // === impl Server ===
 
 impl Server {
@@ -56,7 +50,7 @@ impl Server {
     }
 
     /// Why a request without a handshake is refused, if it is.
-    pub(crate) fn refuse_modern(request: &Request) -> Option<Outcome> {
+    pub(crate) fn refuse_modern(&self, request: &Request) -> Option<Outcome> {
         let meta = &request.params["_meta"];
         let version = meta[VERSION].as_str().unwrap_or_default();
         if version != MODERN {
@@ -67,22 +61,50 @@ impl Server {
         if !meta[CAPABILITIES].is_object() {
             return Some(Outcome::error(-32602, "no clientCapabilities"));
         }
-        let removed = REMOVED.contains(&request.method.as_str());
+        let method = request.method.as_str();
+        let removed = REMOVED.contains(&method)
+            || (method == "subscriptions/listen" && !self.state().http.listening);
         removed.then(|| Outcome::error(-32601, "Method not found"))
+    }
+
+    /// Has every line connection stay with the first kind of request that it brings, as the Python
+    /// SDK does, instead of taking both kinds.
+    pub fn set_pinning(&self, enabled: bool) {
+        self.state().pins = enabled;
+    }
+
+    /// Has every HTTP answer without a handshake name a session, which clients must not care about.
+    pub fn set_stray_session_ids(&self, enabled: bool) {
+        self.state().stray_session_ids = enabled;
+    }
+
+    pub(crate) fn pins(&self) -> bool {
+        self.state().pins
+    }
+
+    pub(crate) fn has_stray_session_ids(&self) -> bool {
+        self.state().stray_session_ids
+    }
+
+    /// The answer to a request without a handshake on a connection that began with one.
+    pub(crate) fn refuse_late_modern() -> Outcome {
+        Outcome::error(-32600, "This connection began with a handshake")
     }
 
     /// The answer of a server that has no handshake to somebody who tries one.
     pub(crate) fn refuse_legacy(&self) -> Option<Outcome> {
-        (self.state().eras == Eras::Modern).then(|| {
-            let data = json!({ "supported": [MODERN], "requested": "" });
-            let error = json!({ "code": -32022, "message": "No handshake here", "data": data });
-            Outcome::Error(error.to_string())
-        })
+        (self.state().eras == Eras::Modern).then(Self::no_handshake)
+    }
+
+    pub(crate) fn no_handshake() -> Outcome {
+        let data = json!({ "supported": [MODERN], "requested": "" });
+        let error = json!({ "code": -32022, "message": "No handshake here", "data": data });
+        Outcome::Error(error.to_string())
     }
 }
 
 impl State {
-    pub(super) fn discover(&self) -> Value {
+    pub(crate) fn discover(&self) -> Value {
         let (_, mut result) = self.handshake(MODERN);
         result["supportedVersions"] = json!([MODERN]);
         if let Some(fields) = result.as_object_mut() {
@@ -128,20 +150,11 @@ pub(crate) fn ask(params: &Value, method: &str, asked: Value) -> Outcome {
     }))
 }
 
-/// The first message to somebody who listens.
-pub(crate) fn acknowledgement(request: &Request) -> String {
-    let params = json!({ "notifications": request.params["notifications"] });
-    let text = jsonrpc::notification("notifications/subscriptions/acknowledged", &params);
-    told(&text, &request.id)
-}
-
-/// A notification on the subscription with this id.
-pub(crate) fn told(notification: &str, id: &str) -> String {
-    let mut notification: Value = serde_json::from_str(notification).unwrap_or_default();
-    let id: Value = serde_json::from_str(id).unwrap_or_default();
-    if notification["params"].is_null() {
-        notification["params"] = json!({});
-    }
-    notification["params"]["_meta"] = json!({ SUBSCRIPTION: id });
-    notification.to_string()
+/// Whether a request wants to hear of log messages of this level. Without a word about it there are none.
+pub(crate) fn wants_log(params: &Value, level: &str) -> bool {
+    const LEVELS: [&str; 8] =
+        ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+    let rank = |level: &str| LEVELS.iter().position(|known| *known == level);
+    let wanted = params["_meta"][LOG_LEVEL].as_str().and_then(rank);
+    wanted.is_some_and(|wanted| rank(level).is_some_and(|level| level >= wanted))
 }

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::jsonrpc;
 use crate::server::Server;
-use crate::server::modern::{self, MODERN};
+use crate::server::modern::MODERN;
 use crate::session::{Session, Sink};
 
 /// A list that can change.
@@ -36,13 +36,13 @@ impl Server {
     /// stream of streamable HTTP. `null` sends no params.
     #[expect(clippy::needless_pass_by_value, reason = "so that tests can write json!(…) in place")]
     pub fn notify(&self, method: &str, params: Value) {
-        self.tell(&jsonrpc::notification(method, &params), |_| true);
+        self.tell(method, &params, |_| true);
     }
 
     /// Tells the sessions that are subscribed to `uri` that it changed.
     pub fn update_resource(&self, uri: &str) {
-        let text = jsonrpc::notification("notifications/resources/updated", &json!({ "uri": uri }));
-        self.tell(&text, |session| session.is_subscribed(uri));
+        let params = json!({ "uri": uri });
+        self.tell("notifications/resources/updated", &params, |s| s.is_subscribed(uri));
     }
 
     /// Cuts every connection on which a client listens, as an impatient proxy in between does.
@@ -92,21 +92,23 @@ impl Server {
         }
     }
 
-    fn tell(&self, text: &str, whom: impl Fn(&Session) -> bool) {
+    /// Who listens without a handshake says itself what for; `whom` chooses among the others.
+    fn tell(&self, method: &str, params: &Value, whom: impl Fn(&Session) -> bool) {
         for session in self.sessions() {
-            let modern = session.protocol() == MODERN;
-            let listens = session.listens();
-            if !whom(&session) || (modern && listens.is_none()) {
-                continue;
-            }
-            let text = listens.map_or_else(|| text.to_owned(), |id| modern::told(text, &id));
-            if let Some(sink) = session.listening() {
-                sink.send(text);
+            let Some(sink) = session.listening() else { continue };
+            if session.protocol() == MODERN {
+                for listen in session.listens() {
+                    if listen.hears(method, params) {
+                        sink.send(listen.told(method, params.clone()));
+                    }
+                }
+            } else if whom(&session) {
+                sink.send(jsonrpc::notification(method, params));
             }
         }
     }
 
-    fn sessions(&self) -> Vec<Arc<Session>> {
+    pub(super) fn sessions(&self) -> Vec<Arc<Session>> {
         self.state().sessions.clone()
     }
 }
