@@ -24,7 +24,7 @@ pub(crate) use call_watch::{CallTrack, CallWatch, Pulse};
 pub(crate) use dialect::Asking;
 pub use handshake::Protocol;
 pub(crate) use handshake::{Peer, begin};
-pub(crate) use inbox::{Garbage, Inbox, InboxContext};
+pub(crate) use inbox::{Acknowledgement, Garbage, Honoured, Inbox, InboxContext};
 pub(crate) use reporter::Reporter;
 pub(crate) use stale_lists::ListKind;
 

@@ -1,8 +1,12 @@
 //! What a server said has changed.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
 
 /// Which lists a server said have changed and have not been listed since. A flag per list, so that a burst costs one
 /// listing, and a change that is announced during a listing is not lost.
@@ -10,6 +14,9 @@ use tokio::sync::Notify;
 pub(crate) struct StaleLists {
     flags: AtomicU8,
     changed: Notify,
+    /// Nothing is to be listed before this, or before it is released.
+    held_until: OnceLock<Instant>,
+    released: CancellationToken,
 }
 
 /// A list a server offers.
@@ -36,8 +43,23 @@ impl StaleLists {
         self.changed.notify_one();
     }
 
+    /// Holds back the first listing until [`Self::release`], or for this long: what is listed before somebody listens for
+    /// changes would have to be listed again.
+    pub(crate) fn hold(&self, longest: Duration) {
+        // Once per connection.
+        let _ = self.held_until.set(Instant::now() + longest);
+    }
+
+    pub(crate) fn release(&self) {
+        self.released.cancel();
+    }
+
     /// Resolves when something is marked.
     pub(crate) async fn marked(&self) {
+        if let Some(until) = self.held_until.get() {
+            // Late is as good as released.
+            let _ = timeout_at(*until, self.released.cancelled()).await;
+        }
         while self.flags.load(Ordering::Acquire) == 0 {
             self.changed.notified().await;
         }

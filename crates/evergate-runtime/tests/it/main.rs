@@ -16,6 +16,7 @@ mod health;
 mod listening;
 mod lossless;
 mod modern;
+mod modern_subscriptions;
 mod raw_params;
 mod raw_peers;
 mod replay;
