@@ -87,6 +87,9 @@ impl Connection {
         reporter: Reporter,
         tasks: Tasks,
     ) -> Self {
+        if peer.version.is_modern() {
+            inbox.expect_no_requests();
+        }
         Self {
             generation: reporter.generation(),
             link,

@@ -191,6 +191,17 @@ impl Session {
         lock(&self.state).streams.forbid_resume(stream);
     }
 
+    /// Resolves when nobody reads a stream any more.
+    pub(crate) fn hung_up(&self, stream: StreamId) -> impl Future<Output = ()> + use<> {
+        let live = lock(&self.state).streams.live(stream);
+        async move {
+            match live {
+                Some(live) => live.closed().await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
     pub(crate) fn end_stream(&self, stream: StreamId) {
         lock(&self.state).streams.end(stream);
     }

@@ -121,8 +121,16 @@ pub(crate) async fn run(
             let said = arguments.get("params").unwrap_or(&said);
             let method = arguments["method"].as_str().unwrap_or("notifications/message");
             let level = said["level"].as_str().unwrap_or_default();
-            let is_log = method == "notifications/message";
-            if !(modern && is_log) || modern::wants_log(params, level) {
+            let wanted = if method != "notifications/message" {
+                true
+            } else if modern {
+                modern::wants_log(params, level)
+            } else {
+                // Without a word from the client it is the server that chooses.
+                let wanted = server.state().tally.log_level.clone();
+                wanted.is_none_or(|wanted| modern::is_as_severe(level, &wanted))
+            };
+            if wanted {
                 sink.send(notification(method, said));
             }
             Outcome::text("logged")

@@ -1,7 +1,7 @@
 //! Everything a server sends that is not the response to its own POST: answers by id, requests, notifications.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -30,6 +30,8 @@ pub(crate) struct Inbox {
     listens: Mutex<HashMap<u64, Option<oneshot::Sender<Honoured>>>>,
     /// The server's requests that are being handled, by its id for them.
     handling: Mutex<HashMap<RawJson, CancellationToken>>,
+    /// The revision has no requests of servers: what looks like one gets no answer.
+    asks_nothing: AtomicBool,
     /// How many of them at once; a server that asks for more is out of order.
     capacity: Arc<Semaphore>,
     pings: Arc<Semaphore>,
@@ -130,6 +132,7 @@ impl Inbox {
             in_flight: Mutex::default(),
             listens: Mutex::default(),
             handling: Mutex::default(),
+            asks_nothing: AtomicBool::new(false),
             capacity: Arc::new(Semaphore::new(MAX_HANDLING)),
             pings: Arc::new(Semaphore::new(MAX_HANDLING)),
             refusals: Arc::new(Semaphore::new(MAX_HANDLING)),
@@ -165,6 +168,11 @@ impl Inbox {
         }
         drop(in_flight);
         Pending { inbox: self.clone(), id: watch.id(), reply: Some(reply) }
+    }
+
+    /// From here on the server may not ask for anything by itself: since 2026-07-28 it does so by its results.
+    pub(crate) fn expect_no_requests(&self) {
+        self.asks_nothing.store(true, Ordering::Relaxed);
     }
 
     /// Expects the server to take up a request to hear of changes.
@@ -254,6 +262,10 @@ impl Inbox {
         link: &Link,
         cause: Option<&Arc<CallWatch>>,
     ) {
+        if self.asks_nothing.load(Ordering::Relaxed) {
+            self.context.garbage.add(format!("a request ({method}), where there are none"));
+            return;
+        }
         // Pings have places of their own: they are answered at once, however busy the embedder is.
         let places = if method == method::PING { &self.pings } else { &self.capacity };
         let Ok(permit) = places.clone().try_acquire_owned() else {

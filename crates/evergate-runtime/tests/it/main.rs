@@ -11,6 +11,7 @@ mod basics;
 mod catalog;
 mod coming_and_going;
 mod custom_headers;
+mod era_matrix;
 mod generations;
 mod health;
 mod listening;

@@ -338,3 +338,13 @@ async fn changes_of_every_list_are_heard_of() {
         }
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_asks_by_itself_gets_no_answer() {
+    let server = modern();
+    let (_hub, s) = start(Over::Lines, &server).await;
+    let mut asked = server.request_client("ping", json!({}));
+    sleep(SECOND).await;
+    assert!(asked.try_recv().is_err());
+    assert_eq!(s.status().last_garbage.unwrap(), "a request (ping), where there are none");
+}

@@ -15,9 +15,16 @@ use crate::http::streamable::SESSION_HEADER;
 use crate::http::streamable_faults;
 use crate::jsonrpc::{Outcome, Request};
 use crate::server::modern::MODERN;
-use crate::server::{Exchange, Listen};
+use crate::server::{Exchange, Listen, Server};
 use crate::session::{Session, Sink};
 use crate::tools;
+
+/// A client that hangs up has cancelled, and that is counted.
+struct Unanswered {
+    server: Server,
+    id: Value,
+    answered: bool,
+}
 
 pub(crate) async fn post(context: &Context, head: &Parts, request: Request) -> Reply {
     let mut reply = answer(context, head, request).await;
@@ -58,17 +65,26 @@ async fn answer(context: &Context, head: &Parts, request: Request) -> Reply {
         let reply = replies::events(context, incoming, false);
         let sink = Sink::Stream(session.clone(), stream);
         let exchange = Exchange::begin(&context.server, &session, sink, request);
+        let gone = session.hung_up(stream);
         context.tasks.spawn(async move {
-            if let Some(answer) = exchange.run().await {
+            let mut unanswered = Unanswered::new(&exchange);
+            let answer = tokio::select! {
+                answer = exchange.run() => answer,
+                () = gone => return,
+            };
+            unanswered.answered = true;
+            if let Some(answer) = answer {
                 exchange.sink.answer(answer);
             }
             exchange.session.end_stream(stream);
         });
         return reply;
     }
-    // In the request's own time: a client that hangs up has cancelled.
+    // In the request's own time, which ends when the client hangs up.
     let exchange = Exchange::begin(&context.server, &session, Sink::Nowhere, request);
+    let mut unanswered = Unanswered::new(&exchange);
     let answer = exchange.run().await.unwrap_or_default();
+    unanswered.answered = true;
     context.server.count(|tally| tally.answered += 1);
     replies::json(status_of(&answer), answer)
 }
@@ -129,5 +145,22 @@ fn status_of(answer: &str) -> StatusCode {
         Some(-32601) => StatusCode::NOT_FOUND,
         Some(-32022..=-32020) => StatusCode::BAD_REQUEST,
         _ => StatusCode::OK,
+    }
+}
+
+// === impl Unanswered ===
+
+impl Unanswered {
+    fn new(exchange: &Exchange) -> Self {
+        let id = serde_json::from_str(&exchange.request.id).unwrap_or_default();
+        Self { server: exchange.server.clone(), id, answered: false }
+    }
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        if !self.answered {
+            self.server.count(|tally| tally.cancelled.push(self.id.take()));
+        }
     }
 }

@@ -28,7 +28,8 @@ pub struct Counters {
     pub sessions_deleted: u64,
     /// HTTP requests that were refused for want of the right token.
     pub unauthorized: u64,
-    /// The `requestId` of every `notifications/cancelled`.
+    /// The `requestId` of every `notifications/cancelled`, and the id of every request without a
+    /// handshake whose client hung up before it was answered.
     pub cancelled: Vec<Value>,
     /// Connections that are open now: TCP, in-memory and line streams.
     pub connections_open: u64,

@@ -117,7 +117,11 @@ impl State {
 
 /// A result with what this revision puts on every one.
 pub(crate) fn complete(outcome: Outcome, request: &Request) -> Outcome {
-    let Outcome::Result(text) = outcome else { return outcome };
+    let text = match outcome {
+        Outcome::Result(text) => text,
+        // A code of earlier revisions; this one has none of its own for it.
+        Outcome::Error(error) => return Outcome::Error(error.replace("-32002", "-32602")),
+    };
     let Ok(Value::Object(mut fields)) = serde_json::from_str(&text) else {
         return Outcome::Result(text);
     };
@@ -152,9 +156,14 @@ pub(crate) fn ask(params: &Value, method: &str, asked: Value) -> Outcome {
 
 /// Whether a request wants to hear of log messages of this level. Without a word about it there are none.
 pub(crate) fn wants_log(params: &Value, level: &str) -> bool {
+    let wanted = params["_meta"][LOG_LEVEL].as_str();
+    wanted.is_some_and(|wanted| is_as_severe(level, wanted))
+}
+
+/// Whether a log message of `level` is for somebody who wants those from `wanted` on.
+pub(crate) fn is_as_severe(level: &str, wanted: &str) -> bool {
     const LEVELS: [&str; 8] =
         ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
     let rank = |level: &str| LEVELS.iter().position(|known| *known == level);
-    let wanted = params["_meta"][LOG_LEVEL].as_str().and_then(rank);
-    wanted.is_some_and(|wanted| rank(level).is_some_and(|level| level >= wanted))
+    rank(wanted).is_some_and(|wanted| rank(level).is_some_and(|level| level >= wanted))
 }

@@ -149,6 +149,10 @@ impl Streams {
         live.or_else(|| open().next()).map(|(id, _)| *id)
     }
 
+    pub(crate) fn live(&self, id: StreamId) -> Option<mpsc::Sender<Outgoing>> {
+        self.streams.get(&id)?.live.clone()
+    }
+
     pub(crate) fn is_live(&self, id: StreamId) -> bool {
         self.streams.get(&id).is_some_and(Stream::is_live)
     }

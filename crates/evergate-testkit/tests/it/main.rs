@@ -4,6 +4,7 @@ mod http;
 mod http_faults;
 mod legacy_sse;
 mod lines;
+mod modern_lines;
 mod plain_rpc;
 mod raw_http;
 mod raw_lines;
