@@ -270,13 +270,13 @@ async fn progress(cell: Cell) {
     let (hub, s) = cell.start(Handlers::new()).await;
     let seen = Arc::new(Mutex::new(Vec::new()));
     let keep = seen.clone();
-    let call = s.call_tool("progress", json!({ "steps": 3, "ms": 400 }));
+    let running = s.call_tool("progress", json!({ "steps": 3, "ms": 400 }));
     // Each sign of life gives it the whole of its time again.
-    let call = call.timeout(SECOND / 2).on_progress(move |progress| {
+    let running = running.timeout(SECOND / 2).on_progress(move |progress| {
         let raw: Value = progress.raw.parse().unwrap();
         keep.lock().unwrap().push((progress.progress, raw["total"].clone()));
     });
-    assert_eq!(text(&call.await.unwrap()), "all steps done");
+    assert_eq!(text(&running.await.unwrap()), "all steps done");
     assert_eq!(*seen.lock().unwrap(), [(1.0, json!(3)), (2.0, json!(3)), (3.0, json!(3))]);
     shut_down(hub).await;
 }
@@ -287,8 +287,8 @@ async fn cancellation(cell: Cell) {
     let calls = [("hold", json!({})), ("progress", json!({ "steps": 100, "ms": 1000 }))];
     for (number, (tool, arguments)) in calls.into_iter().enumerate() {
         let token = CancellationToken::new();
-        let call = s.call_tool(tool, arguments).cancel(token.clone()).on_progress(drop);
-        let (result, ()) = tokio::join!(call.into_future(), async {
+        let running = s.call_tool(tool, arguments).cancel(token.clone()).on_progress(drop);
+        let (result, ()) = tokio::join!(running.into_future(), async {
             cell.server.wait_for(|counters| counters.calls == number as u64 + 1).await;
             tokio::time::sleep(3 * SECOND).await;
             token.cancel();
@@ -319,13 +319,13 @@ async fn subscriptions(cell: Cell) {
     assert_eq!(cell.server.counters().subscriptions, ["test://a", "test://b"]);
     cell.server.update_resource("test://a");
     cell.server.update_resource("test://c");
-    assert_eq!(announced(&mut news, UPDATED).await, [a.clone()]);
+    assert_eq!(announced(&mut news, UPDATED).await, std::slice::from_ref(&a));
 
     s.unsubscribe("test://b").await.unwrap();
     cell.server.wait_for(|counters| counters.subscriptions == ["test://a"]).await;
     cell.server.update_resource("test://b");
     cell.server.update_resource("test://a");
-    assert_eq!(announced(&mut news, UPDATED).await, [a.clone()]);
+    assert_eq!(announced(&mut news, UPDATED).await, std::slice::from_ref(&a));
 
     let lists = |catalog: &Arc<Catalog>| {
         let listed = catalog.server("s").unwrap();

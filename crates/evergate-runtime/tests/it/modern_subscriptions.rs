@@ -348,3 +348,54 @@ async fn a_server_that_asks_by_itself_gets_no_answer() {
     assert!(asked.try_recv().is_err());
     assert_eq!(s.status().last_garbage.unwrap(), "a request (ping), where there are none");
 }
+
+#[tokio::test(start_paused = true)]
+async fn whatever_happens_in_between_the_server_ends_up_with_what_is_subscribed() {
+    for (seed, over) in (0..20).zip(EVERYWHERE.into_iter().cycle()) {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let server = modern();
+        let (hub, s) = start(over, &server).await;
+        let mut wanted = std::collections::BTreeSet::new();
+        for _ in 0..60 {
+            let uri = format!("test://{}", random.u8(..5));
+            match random.u8(..10) {
+                0..4 => {
+                    s.subscribe(&uri).await.unwrap();
+                    wanted.insert(uri);
+                }
+                4..6 => {
+                    s.unsubscribe(&uri).await.unwrap();
+                    wanted.remove(&uri);
+                }
+                6 => server.end_listens(ListenEnd::Answered),
+                7 => server.end_listens(ListenEnd::Cancelled),
+                8 => server.cut_listening(),
+                _ => {
+                    let fault = match random.u8(..3) {
+                        0 => Fault::Status(500, "no".into()),
+                        1 => Fault::HangBeforeHeaders,
+                        _ => Fault::DelayAnswer(7 * SECOND),
+                    };
+                    server.inject(fault).on("subscriptions/listen");
+                }
+            }
+            sleep(Duration::from_millis(random.u64(..500))).await;
+        }
+        server.clear_faults();
+        sleep(PATIENCE).await;
+        let mut news = hub.notifications();
+        let mut subscribed = server.counters().subscriptions;
+        subscribed.sort();
+        let wanted: Vec<_> = wanted.into_iter().collect();
+        assert_eq!(subscribed, wanted, "seed {seed}, {over:?}");
+        for number in 0..5 {
+            server.update_resource(&format!("test://{number}"));
+        }
+        let heard = heard(&mut news, SECOND).await;
+        let expected: Vec<_> = wanted.iter().map(|uri| update(uri)).collect();
+        assert_eq!(heard, expected, "seed {seed}, {over:?}");
+        // However much went wrong, there is no storm.
+        assert!(listens(&server) < 200, "seed {seed}, {over:?}: {}", listens(&server));
+        assert_eq!(hub.shutdown(SECOND).await.unfinished_tasks, 0);
+    }
+}
