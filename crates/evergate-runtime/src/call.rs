@@ -58,6 +58,8 @@ struct Call {
     replay: Option<Replay>,
     /// Whether the caller has use for a large result before it is complete.
     takes_pieces: bool,
+    /// Its caller speaks for itself, and wants the server's answer whatever it is.
+    verbatim: bool,
     /// Whoever ends the server or the hub waits for it.
     _counted: (TaskTrackerToken, TaskTrackerToken),
     /// The params of this round, if the server asked for something in an earlier one.
@@ -131,7 +133,7 @@ impl Call {
             let lease = &admitted.lease;
             let unanswered = match self.send_once(lease, Resends { resent, renewed }).await {
                 Ok(Ok(Brought::Whole(result))) => {
-                    if !lease.peer().version.is_modern() {
+                    if self.verbatim || !lease.peer().version.is_modern() {
                         return Ok(Reply::Whole(result));
                     }
                     if !rounds::is_question(&result) {
@@ -328,13 +330,15 @@ impl Call {
             None => self.params(),
         };
         let params = params.as_deref();
-        let level = lease.peer().version.is_modern().then(|| self.slot.side_state.log_level());
+        let ours = lease.peer().version.is_modern() && !self.verbatim;
+        let level = ours.then(|| self.slot.side_state.log_level());
         let listed = lease.peer().version.is_modern().then(|| self.listed_tool()).flatten();
         let asking = Asking {
             param_headers: listed.as_ref().map_or(&[], |tool| &tool.param_headers),
             method: self.request.method(),
             params,
             wants_progress,
+            verbatim: self.verbatim,
             log_level: level.as_ref().and_then(|level| level.as_deref()),
         };
         lease.write(watch, asking).map_err(|_| CallFailure::InvalidParams)

@@ -19,7 +19,7 @@ pub use saved::InvalidCatalog;
 pub(crate) use store::CatalogStore;
 
 use crate::lifecycle::Generation;
-use crate::protocol::{BadParamHeader, ParamHeader, RawJson, param_headers};
+use crate::protocol::{BadParamHeader, ParamHeader, RawJson, param_headers, wrong_param_header};
 
 /// What all servers offer.
 #[derive(Debug, Clone, Default)]
@@ -120,6 +120,20 @@ impl ServerCatalog {
 // === impl Item ===
 
 impl Item {
+    /// Whether calls of this tool repeat some of their arguments in headers (2026-07-28).
+    pub fn wants_headers(&self) -> bool {
+        !self.param_headers.is_empty()
+    }
+
+    /// What follows `Mcp-Param-` in the first header that does not say what these arguments do.
+    pub fn wrong_header(
+        &self,
+        arguments: &serde_json::Value,
+        headers: &http::HeaderMap,
+    ) -> Option<&str> {
+        wrong_param_header(&self.param_headers, arguments, headers)
+    }
+
     /// Reads the few fields the runtime needs; `None` for an object without a name of any kind.
     fn read(raw: RawJson) -> Option<Self> {
         let fields: ItemFields = raw.parse().ok()?;

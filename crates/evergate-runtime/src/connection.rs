@@ -23,7 +23,7 @@ pub use call_watch::Progress;
 pub(crate) use call_watch::{CallTrack, CallWatch, Pulse};
 pub(crate) use dialect::Asking;
 pub use handshake::Protocol;
-pub(crate) use handshake::{Peer, begin};
+pub(crate) use handshake::{Beginning, Begun, Peer};
 pub(crate) use inbox::{Acknowledgement, Garbage, Honoured, Inbox, InboxContext};
 pub(crate) use reporter::Reporter;
 pub(crate) use stale_lists::ListKind;

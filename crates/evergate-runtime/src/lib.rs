@@ -65,8 +65,8 @@ pub use transport::{DialedStream, Dialer, MemoryConnector};
 /// Messages and the decoders of what servers send, for fuzzing and for those who need only them.
 pub mod wire {
     pub use crate::protocol::{
-        Malformed, Message, error_response, notification, object_fields, parse, request,
-        result_response,
+        Malformed, Message, error_response, header_value_text, notification, object_fields, parse,
+        request, result_response,
     };
     pub use crate::transport::{
         Ends, EventDecoder, EventTooLarge, Line, LineSplitter, ServerEvent,

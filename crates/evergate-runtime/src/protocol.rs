@@ -11,13 +11,16 @@ mod subscription_id;
 mod value_scanner;
 mod version;
 
-pub(crate) use envelope::{Envelope, Wishes};
+pub(crate) use envelope::{Envelope, Wishes, without_envelope};
+pub use header_value::decode as header_value_text;
 pub(crate) use header_value::encode as header_text;
 pub use message::RpcError;
 pub(crate) use message::answered_id;
 pub use message::{Malformed, Message, parse};
 pub use object_fields::object_fields;
-pub(crate) use param_headers::{BadParamHeader, ParamHeader, param_headers, write_param_headers};
+pub(crate) use param_headers::{
+    BadParamHeader, ParamHeader, param_headers, write_param_headers, wrong_param_header,
+};
 pub use raw_json::RawJson;
 pub use request::{error_response, notification, request, result_response};
 pub(crate) use request::{tool_params, with_progress_token};
@@ -51,7 +54,9 @@ pub(crate) mod method {
 pub(crate) mod code {
     /// The server speaks revisions without a handshake, but not this one.
     pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
+    pub(crate) const INVALID_REQUEST: i64 = -32600;
     pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
+    pub(crate) const INVALID_PARAMS: i64 = -32602;
     pub(crate) const INTERNAL_ERROR: i64 = -32603;
     /// The request makes no sense any more: of the codes JSON-RPC defines this comes nearest.
     pub(crate) const CALL_ENDED: i64 = -32600;

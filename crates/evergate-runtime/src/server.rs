@@ -10,7 +10,7 @@ use tokio::time::{error::Elapsed, timeout};
 use crate::call::CallBuilder;
 use crate::error::CallError;
 use crate::observe::Status;
-use crate::protocol::{RawJson, method};
+use crate::protocol::{ProtocolVersion, RawJson, method};
 use crate::slot::{Published, Slot};
 
 /// One configured server.
@@ -113,6 +113,11 @@ impl ServerHandle {
     /// How it is.
     pub fn status(&self) -> Status {
         self.slot.status()
+    }
+
+    /// The revision that the connected server speaks; `None` while there is no connection.
+    pub fn protocol(&self) -> Option<ProtocolVersion> {
+        self.slot.published.borrow().status.protocol
     }
 
     /// Follows how it is.

@@ -22,6 +22,8 @@ pub(crate) struct Catalog {
     /// Built-in tools that a test took away.
     pub(crate) removed: BTreeSet<String>,
     pub(crate) page_size: Option<usize>,
+    /// Whether these are the fixtures of the conformance suite.
+    pub(crate) fixtures: bool,
 }
 
 // === impl Catalog ===
@@ -41,6 +43,7 @@ impl Default for Catalog {
             handlers: BTreeMap::new(),
             removed: BTreeSet::new(),
             page_size: None,
+            fixtures: false,
         }
     }
 }

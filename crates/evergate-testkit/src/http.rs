@@ -16,7 +16,9 @@ use crate::tasks::Tasks;
 mod body;
 mod connection;
 mod controlled_io;
+mod header_text;
 mod legacy_sse;
+mod param_headers;
 mod plain_rpc;
 mod replies;
 mod routes;
@@ -67,6 +69,10 @@ pub(crate) struct HttpOptions {
     pub(crate) listening: bool,
     pub(crate) rpc_sessions: bool,
     pub(crate) bearer_token: Option<String>,
+    /// Whether requests that were meant for another machine are refused.
+    pub(crate) local_only: bool,
+    /// How long a client is to wait before it resumes a stream that ended too early.
+    pub(crate) retry_ms: Option<u64>,
 }
 
 /// Serves one HTTP connection over any byte stream until it closes: for in-memory tests and
@@ -85,7 +91,14 @@ where
 
 impl Default for HttpOptions {
     fn default() -> Self {
-        Self { style: AnswerStyle::Json, listening: true, rpc_sessions: false, bearer_token: None }
+        Self {
+            style: AnswerStyle::Json,
+            listening: true,
+            rpc_sessions: false,
+            bearer_token: None,
+            local_only: false,
+            retry_ms: None,
+        }
     }
 }
 

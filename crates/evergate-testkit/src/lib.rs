@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod catalog;
+mod conformance;
 mod fast;
 mod fault;
 mod http;

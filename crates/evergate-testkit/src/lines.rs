@@ -109,12 +109,12 @@ impl<'a> Connection<'a> {
     fn receive_request(&mut self, request: Request) {
         self.server.count_received(&request.method, &request.raw_params);
         let fault = self.server.strike(Incoming::Request(&request));
-        if self.server.is_modern(&request) {
+        if self.server.is_modern(&request.params, None) {
             return self.receive_modern(request, fault);
         }
         let pinned = self.server.pins() && self.is_modern();
-        let refused = pinned.then(Server::no_handshake).or_else(|| self.server.refuse_legacy());
-        if let Some(refused) = refused {
+        let refused = pinned.then(|| Server::no_handshake(&request));
+        if let Some(refused) = refused.or_else(|| self.server.refuse_legacy(&request)) {
             return self.refuse(&request, fault, &refused);
         }
         if request.method == "initialize" {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -36,6 +37,8 @@ struct State {
     expired: bool,
     /// Asked for changes, in the revision in which they come only then.
     listens: Vec<Listen>,
+    /// What the client said that it can be asked for.
+    client_capabilities: Value,
 }
 
 /// A request that is being worked on; cancellable while this lives.
@@ -58,7 +61,18 @@ impl Session {
     }
 
     pub(crate) fn set_protocol(&self, protocol: &str) {
-        protocol.clone_into(&mut lock(&self.state).protocol);
+        let mut state = lock(&self.state);
+        protocol.clone_into(&mut state.protocol);
+        // Where nothing can be resumed, events need no ids.
+        state.streams.set_event_ids(protocol != MODERN);
+    }
+
+    pub(crate) fn client_capabilities(&self) -> Value {
+        lock(&self.state).client_capabilities.clone()
+    }
+
+    pub(crate) fn set_client_capabilities(&self, capabilities: Value) {
+        lock(&self.state).client_capabilities = capabilities;
     }
 
     // --- what a client listens to without a handshake ---
@@ -191,14 +205,11 @@ impl Session {
         lock(&self.state).streams.forbid_resume(stream);
     }
 
-    /// Resolves when nobody reads a stream any more.
-    pub(crate) fn hung_up(&self, stream: StreamId) -> impl Future<Output = ()> + use<> {
+    /// Waits until nobody reads a stream any more. It does not end while somebody waits here.
+    pub(crate) async fn unread(&self, stream: StreamId) {
         let live = lock(&self.state).streams.live(stream);
-        async move {
-            match live {
-                Some(live) => live.closed().await,
-                None => std::future::pending().await,
-            }
+        if let Some(live) = live {
+            live.closed().await;
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! | path | what |
 //! |---|---|
-//! | `/mcp`, `/mcp/{server}` | streamable HTTP: all servers, or one ([`mcp_endpoint`]) |
+//! | `/mcp`, `/mcp/{server}` | streamable HTTP: all servers, or one ([`mcp_endpoint`], without sessions [`stateless`]) |
 //! | `/sse`, `/message` | HTTP+SSE for 2024-11-05 clients ([`legacy_sse`]) |
 //! | `/livez`, `/readyz`, `/health` | is the process alive, may it get traffic, how is every server ([`health`]) |
 //! | `/close` | drains and ends the process |
@@ -24,6 +24,7 @@ mod piped;
 mod respond;
 pub(crate) mod session_id;
 pub(crate) mod sessions;
+mod stateless;
 pub(crate) mod stdio;
 mod surviving;
 
@@ -228,7 +229,7 @@ fn allow_origin(headers: &mut HeaderMap, origin: HeaderValue) {
     headers.insert(VARY, HeaderValue::from_static("origin"));
     let methods = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
-    let asked = "content-type, accept, authorization, x-api-key, mcp-session-id, mcp-protocol-version, last-event-id";
+    let asked = "content-type, accept, authorization, x-api-key, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id";
     headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(asked));
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("mcp-session-id"));
 }

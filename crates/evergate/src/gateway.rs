@@ -32,6 +32,7 @@ mod remembered;
 mod resources;
 pub(crate) mod server_settings;
 mod startup;
+pub(crate) mod stateless;
 mod subscriptions;
 mod uri_template;
 mod view;
@@ -46,7 +47,6 @@ use evergate_runtime::{
     ServerCatalog, ServerHandle, ServerRequest, ShutdownReport,
 };
 use http::HeaderMap;
-use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -54,8 +54,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, Isolation, Server};
 use crate::tasks::Tasks;
-use client::{Client, Scope, Uid, unprintable};
+use client::{Client, Kind, Scope, Uid, everything, unprintable};
 use clients::Clients;
+use stateless::{Parked, Principals};
 use subscriptions::Subscriptions;
 use view::Views;
 
@@ -79,6 +80,9 @@ pub(crate) struct Gateway {
     reloaded: Notify,
     views: Views,
     subscriptions: Subscriptions,
+    /// Calls that wait for their callers.
+    parked: Parked,
+    principals: Principals,
     limiter: ReconnectLimiter,
     started: Instant,
     /// Since when each shared server is there.
@@ -121,6 +125,8 @@ impl Gateway {
             reloaded: Notify::new(),
             views: Views::default(),
             subscriptions: Subscriptions::default(),
+            parked: Parked::default(),
+            principals: Principals::default(),
             limiter,
             started: Instant::now(),
             added: Mutex::new(added),
@@ -197,12 +203,16 @@ impl Gateway {
                 }
             });
         }
-        client.private.close_all(self);
+        if !matches!(client.kind, Kind::Listener(_)) {
+            client.private.close_all(self);
+        }
     }
 
     /// Takes no more requests, lets those under way finish, and ends every server.
     pub(crate) async fn shutdown(self: &Arc<Self>, drain: Duration) -> ShutdownReport {
         self.draining.cancel();
+        // Nobody could come back to them.
+        self.parked.clear();
         let until = Instant::now() + drain;
         while self.clients.calls_under_way() > 0 && Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -217,8 +227,9 @@ impl Gateway {
         report
     }
 
-    /// Closes what clients have for themselves and do not use.
+    /// Closes what clients have for themselves and do not use, and gives up calls whose callers do not come back.
     pub(crate) fn close_idle_servers(self: &Arc<Self>) {
+        self.parked.sweep();
         let idle = self.config().gateway.per_client_idle;
         for client in self.clients.all() {
             client.private.close_idle(self, &client, idle);
@@ -247,7 +258,9 @@ impl Gateway {
     /// A question of a shared server that cannot be tied to a call. If only one client could be meant, it is meant.
     async fn unattributed(&self, request: ServerRequest) -> Result<RawJson, RpcError> {
         let mut candidates = self.clients.all();
-        candidates.retain(|client| client.may_use(&request.server));
+        candidates.retain(|client| {
+            matches!(client.kind, Kind::Session) && client.may_use(&request.server)
+        });
         // Roots are told by whoever has some. With anything else, who could answer says nothing about who is meant.
         if request.method == "roots/list" {
             candidates.retain(|client| client.answers(&request.method));
@@ -300,21 +313,15 @@ fn own_servers<'a>(
 
 /// Declares whatever some client may be able to do; whether the client in question can is found out when it is asked.
 fn shared_handlers(gateway: Arc<OnceLock<Weak<Gateway>>>) -> Handlers {
-    Handlers::new()
-        .declare(json!({
-            "sampling": {},
-            "elicitation": { "form": {}, "url": {} },
-            "roots": { "listChanged": true },
-        }))
-        .on_any(move |request| {
-            let gateway = gateway.get().and_then(Weak::upgrade);
-            async move {
-                match gateway {
-                    Some(gateway) => gateway.unattributed(request).await,
-                    None => Err(RpcError::with(error_body::INTERNAL, "the gateway is not ready")),
-                }
+    Handlers::new().declare(everything()).on_any(move |request| {
+        let gateway = gateway.get().and_then(Weak::upgrade);
+        async move {
+            match gateway {
+                Some(gateway) => gateway.unattributed(request).await,
+                None => Err(RpcError::with(error_body::INTERNAL, "the gateway is not ready")),
             }
-        })
+        }
+    })
 }
 
 // === impl Client ===

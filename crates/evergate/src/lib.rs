@@ -17,6 +17,7 @@ mod hash;
 mod logging;
 mod output;
 mod random;
+mod sealed;
 mod serve;
 mod state;
 mod tasks;

@@ -24,6 +24,8 @@ pub(crate) struct Asking<'a> {
     pub(crate) method: &'a str,
     pub(crate) params: Option<&'a [u8]>,
     pub(crate) wants_progress: bool,
+    /// Whoever wrote the params may have said of itself what only later revisions know.
+    pub(crate) verbatim: bool,
     /// Arguments that its schema wants in headers.
     pub(crate) param_headers: &'a [ParamHeader],
     /// From which level on the server may log about it.
@@ -40,7 +42,14 @@ pub(crate) struct BadParams;
 impl<'a> Asking<'a> {
     /// With nothing but its params.
     pub(crate) fn plain(method: &'a str, params: Option<&'a [u8]>) -> Self {
-        Self { method, params, wants_progress: false, param_headers: &[], log_level: None }
+        Self {
+            method,
+            params,
+            wants_progress: false,
+            verbatim: false,
+            param_headers: &[],
+            log_level: None,
+        }
     }
 }
 
@@ -49,11 +58,15 @@ impl<'a> Asking<'a> {
 impl Dialect {
     /// The whole message; `watch` learns what its headers say.
     pub(crate) fn write(&self, watch: &CallWatch, asking: Asking<'_>) -> Result<Bytes, BadParams> {
-        let Asking { method, params, wants_progress, param_headers, log_level } = asking;
+        let Asking { method, params, wants_progress, verbatim, param_headers, log_level } = asking;
         let id = watch.id();
         match self {
-            Self::Legacy if !wants_progress => Ok(protocol::request(id, method, params)),
             Self::Legacy => {
+                let without = params.filter(|_| verbatim).and_then(protocol::without_envelope);
+                let params = without.as_deref().or(params);
+                if !wants_progress {
+                    return Ok(protocol::request(id, method, params));
+                }
                 let params = protocol::with_progress_token(params, id).map_err(|_| BadParams)?;
                 Ok(protocol::request(id, method, Some(&params)))
             }
@@ -120,6 +133,7 @@ mod tests {
             method,
             params: Some(params.as_bytes()),
             wants_progress: true,
+            verbatim: false,
             param_headers: &[],
             log_level: Some("info"),
         };

@@ -13,6 +13,8 @@ pub(crate) const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
+type Fields<'a> = IndexMap<String, &'a RawValue>;
+
 /// Who makes requests: said with each of them.
 #[derive(Debug, Clone)]
 pub(crate) struct Envelope {
@@ -27,6 +29,23 @@ pub(crate) struct Wishes<'a> {
     /// Under which token it wants to hear of progress.
     pub(crate) progress: Option<u64>,
     pub(crate) log_level: Option<&'a str>,
+}
+
+/// Params without what only requests of later revisions say, for a server of an earlier one. `None` if they say nothing
+/// of that.
+pub(crate) fn without_envelope(params: &[u8]) -> Option<Vec<u8>> {
+    memchr::memmem::find(params, b"io.modelcontextprotocol")?;
+    let mut fields: Fields<'_> = serde_json::from_slice(params).ok()?;
+    let mut meta: Fields<'_> = serde_json::from_str(fields.get("_meta")?.get()).ok()?;
+    let before = meta.len();
+    let later = [VERSION, CAPABILITIES, CLIENT_INFO, LOG_LEVEL];
+    meta.retain(|name, _| !later.contains(&name.as_str()));
+    if meta.len() == before {
+        return None;
+    }
+    let meta = serde_json::value::to_raw_value(&meta).ok()?;
+    fields.insert("_meta".into(), &meta);
+    serde_json::to_vec(&fields).ok()
 }
 
 // === impl Envelope ===
@@ -57,7 +76,6 @@ impl Envelope {
         params: Option<&[u8]>,
         wishes: Wishes<'_>,
     ) -> Result<Vec<u8>, serde_json::Error> {
-        type Fields<'a> = IndexMap<String, &'a RawValue>;
         let raw = |value: &RawJson| RawValue::from_string(value.as_str().to_owned());
         let text = |text: &str| RawValue::from_string(Value::from(text).to_string());
         let (version, capabilities, client_info) =

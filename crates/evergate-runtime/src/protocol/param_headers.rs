@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 use std::io::Write as _;
 
+use http::HeaderMap;
 use serde_json::Value;
 
-use super::header_value::encode;
+use super::header_value::{decode, encode};
 
 const ANNOTATION: &str = "x-mcp-header";
 
@@ -91,17 +92,49 @@ fn is_token(byte: u8) -> bool {
 /// The headers of a call with these arguments, each with its line end.
 pub(crate) fn write_param_headers(headers: &[ParamHeader], arguments: &Value, into: &mut Vec<u8>) {
     for header in headers {
-        let value = header.path.iter().try_fold(arguments, |value, name| value.get(name));
-        let text = match value {
-            Some(Value::String(text)) => text.clone(),
-            Some(Value::Bool(yes)) => yes.to_string(),
-            Some(Value::Number(number)) => number.to_string(),
-            _ => continue,
-        };
+        let Some(text) = header.text_in(arguments) else { continue };
         // Writing into a Vec cannot fail.
         let _ = write!(into, "mcp-param-{}: ", header.name);
         into.extend_from_slice(encode(&text).as_bytes());
         into.extend_from_slice(b"\r\n");
+    }
+}
+
+/// The name of the first header of a call that does not say what these arguments do.
+pub(crate) fn wrong_param_header<'a>(
+    headers: &'a [ParamHeader],
+    arguments: &Value,
+    given: &HeaderMap,
+) -> Option<&'a str> {
+    let wrong = headers.iter().find(|header| {
+        // What is not in the arguments is for others to read.
+        let Some(text) = header.text_in(arguments) else { return false };
+        let mut values = given.get_all(format!("mcp-param-{}", header.name)).iter();
+        let (value, another) = (values.next(), values.next());
+        let read = value.filter(|_| another.is_none()).and_then(decode);
+        !read.is_some_and(|read| read == text || same_number(&read, &text))
+    });
+    wrong.map(|header| header.name.as_str())
+}
+
+/// 42 may be written 42.0.
+fn same_number(header: &str, argument: &str) -> bool {
+    let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
+    number(header).is_some_and(|header| number(argument) == Some(header))
+}
+
+// === impl ParamHeader ===
+
+impl ParamHeader {
+    /// What stands in the header for these arguments, if anything does.
+    fn text_in(&self, arguments: &Value) -> Option<String> {
+        let value = self.path.iter().try_fold(arguments, |value, name| value.get(name));
+        match value? {
+            Value::String(text) => Some(text.clone()),
+            Value::Bool(yes) => Some(yes.to_string()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        }
     }
 }
 
@@ -133,6 +166,37 @@ mod tests {
             "mcp-param-N: 42\r\nmcp-param-Yes: true\r\nmcp-param-Region: =?base64?w6k=?=\r\n"
         );
         assert_eq!(written(&schema, &json!({ "region": null, "deep": { "n": [1] } })), "");
+    }
+
+    #[test]
+    fn headers_must_say_what_the_arguments_do() {
+        let schema = json!({ "properties": {
+            "region": { "type": "string", "x-mcp-header": "Region" },
+            "n": { "type": "integer", "x-mcp-header": "N" },
+        } });
+        let wanted = param_headers(&schema).unwrap();
+        let wrong = |arguments: Value, given: &[(&'static str, &'static str)]| {
+            let given = given.iter().map(|(name, value)| {
+                (http::HeaderName::from_static(name), http::HeaderValue::from_static(value))
+            });
+            let mut headers = HeaderMap::new();
+            given.for_each(|(name, value)| drop(headers.append(name, value)));
+            wrong_param_header(&wanted, &arguments, &headers).map(str::to_owned)
+        };
+        let both = json!({ "region": "Hello", "n": 42 });
+        let (region, n) = (("mcp-param-region", "=?base64?SGVsbG8=?="), ("mcp-param-n", "42.0"));
+        assert_eq!(wrong(both.clone(), &[region, n]), None);
+        assert_eq!(wrong(json!({ "region": null }), &[region]), None);
+        let name = |name: &str| Some(name.to_owned());
+        assert_eq!(wrong(both.clone(), &[region]), name("N"));
+        assert_eq!(wrong(both.clone(), &[region, n, n]), name("N"));
+        for bad in ["=?base64?SGVsbG8?=", "=?base64?SGVs!!!bG8=?=", "hello", "SGVsbG8="] {
+            assert_eq!(
+                wrong(both.clone(), &[("mcp-param-region", bad), n]),
+                name("Region"),
+                "{bad}"
+            );
+        }
     }
 
     #[test]

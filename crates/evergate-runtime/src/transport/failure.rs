@@ -80,7 +80,9 @@ pub(crate) enum OpenError {
     NoDirectory,
     #[error("could not connect")]
     Transport(#[from] TransportError),
-    #[error("the server answered initialize with an error")]
+    #[error("the server ended when it was asked which revision it speaks")]
+    EndedWhenAsked(#[source] TransportError),
+    #[error("the server refused to begin")]
     Refused(#[source] RpcError),
     #[error("the server answered initialize with something unusable: {0}")]
     BadHandshake(String),
@@ -131,7 +133,7 @@ impl OpenError {
             Self::Aborted => DialFailure::Aborted,
             Self::NoDirectory => DialFailure::Permanent(Reason::InvalidConfig),
             Self::Spawn(..) | Self::Guardian(_) | Self::TimedOut(_) => DialFailure::Unreachable,
-            Self::Transport(error) => match error {
+            Self::Transport(error) | Self::EndedWhenAsked(error) => match error {
                 TransportError::Connect(_)
                 | TransportError::Broken(_)
                 | TransportError::Closed

@@ -133,9 +133,9 @@ impl Events {
 
 impl Drop for Events {
     fn drop(&mut self) {
-        // First: whoever is woken by the count finds nobody listening.
-        self.incoming.close();
         if self.listening {
+            // First: whoever hears of the change looks whether this is still read.
+            self.incoming.close();
             self.server.count(|tally| tally.listening -= 1);
         }
     }

@@ -1,6 +1,6 @@
 //! Which face a request is for, and what all faces check alike.
 
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, ORIGIN};
 use http::request::Parts;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
@@ -16,6 +16,9 @@ pub(crate) async fn route(context: Context, request: Request<IncomingBody>) -> R
     let posted = head.method == Method::POST;
     if posted {
         note_headers(&context, &head.headers);
+    }
+    if !is_local(&context, &head.headers) {
+        return replies::rpc_error(StatusCode::FORBIDDEN, -32000, "Host or Origin not allowed");
     }
     if !is_authorized(&context, &head.headers) {
         context.server.count(|tally| tally.unauthorized += 1);
@@ -79,6 +82,24 @@ fn is_authorized(context: &Context, headers: &HeaderMap) -> bool {
     let state = context.server.state();
     let Some(token) = &state.http.bearer_token else { return true };
     header(headers, AUTHORIZATION.as_str()).is_some_and(|sent| sent == format!("Bearer {token}"))
+}
+
+/// Whether a browser can have been led here by a name that somebody else owns.
+fn is_local(context: &Context, headers: &HeaderMap) -> bool {
+    if !context.server.state().http.local_only {
+        return true;
+    }
+    let local = |authority: &str| {
+        let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+        let host = authority.rsplit_once(':').filter(|(_, port)| is_port(port));
+        let host = host.map_or(authority, |(host, _)| host);
+        ["localhost", "127.0.0.1", "[::1]"].contains(&host)
+    };
+    let origin = header(headers, ORIGIN.as_str());
+    header(headers, HOST.as_str()).is_some_and(local)
+        && origin.is_none_or(|origin| {
+            origin.split_once("://").is_some_and(|(_, authority)| local(authority))
+        })
 }
 
 fn note_headers(context: &Context, headers: &HeaderMap) {

@@ -8,7 +8,6 @@ use http::{HeaderValue, StatusCode};
 use tokio::sync::oneshot;
 
 use crate::fault::{ArmedFault, Fault, Incoming};
-use crate::http::AnswerStyle;
 use crate::http::connection::Context;
 use crate::http::replies::{self, Reply};
 use crate::http::routes::{Posted, accepts, header};
@@ -16,7 +15,6 @@ use crate::http::{stateless, streamable_faults};
 use crate::jsonrpc::{Message, Request};
 use crate::server::Exchange;
 use crate::session::{Session, Sink, StreamId};
-use crate::tools;
 
 pub(crate) const SESSION_HEADER: &str = "mcp-session-id";
 
@@ -30,13 +28,10 @@ pub(crate) async fn post(context: Context, head: &Parts, posted: Posted) -> Repl
     }
     count_received(&context, &posted);
     let Posted { mut messages, is_batch } = posted;
-    if let [Message::Request(request)] = &messages[..] {
-        if context.server.is_modern(request) {
-            return stateless::post(&context, head, request.clone()).await;
-        }
-        if let Some(refused) = context.server.refuse_legacy() {
-            return replies::json(StatusCode::BAD_REQUEST, refused.encode(&request.id));
-        }
+    if let [message] = &messages[..]
+        && let Some(reply) = stateless::post(&context, head, message).await
+    {
+        return reply;
     }
     if let [Message::Request(request)] = &messages[..]
         && request.method == "initialize"
@@ -68,6 +63,9 @@ pub(crate) async fn post(context: Context, head: &Parts, posted: Posted) -> Repl
 
 /// The listening stream, or the resumption of any stream.
 pub(crate) async fn get(context: Context, head: &Parts) -> Reply {
+    if stateless::is_meant(&context, head) {
+        return replies::not_allowed("POST");
+    }
     let fault = context.server.strike(Incoming::Verb("GET"));
     if let Some(reply) = streamable_faults::instead(&context, fault.as_ref(), None).await {
         return reply;
@@ -97,6 +95,9 @@ pub(crate) async fn get(context: Context, head: &Parts) -> Reply {
 }
 
 pub(crate) async fn delete(context: Context, head: &Parts) -> Reply {
+    if stateless::is_meant(&context, head) {
+        return replies::not_allowed("POST");
+    }
     let fault = context.server.strike(Incoming::Verb("DELETE"));
     if matches!(fault.as_ref().map(|armed| &*armed.fault), Some(Fault::HangInDelete)) {
         return pending().await;
@@ -139,8 +140,7 @@ async fn answer_request(
     if let Some(armed) = fault {
         return streamable_faults::answer(context, session, request, armed).await;
     }
-    let style = context.server.state().http.style;
-    if style == AnswerStyle::Sse || tools::needs_stream(&request) {
+    if context.server.needs_stream(session, &request) {
         let (stream, reply) = open_answer(context, session);
         let sink = Sink::Stream(session.clone(), stream);
         let exchange = Exchange::begin(&context.server, session, sink, request);
@@ -163,7 +163,7 @@ async fn answer_request(
 pub(crate) fn open_answer(context: &Context, session: &Session) -> (StreamId, Reply) {
     let (stream, incoming) = session.open_stream(false);
     if session.protocol().as_str() >= PRIMING_SINCE {
-        session.prime(stream, None);
+        session.prime(stream, context.server.state().http.retry_ms);
     }
     (stream, replies::events(context, incoming, false))
 }

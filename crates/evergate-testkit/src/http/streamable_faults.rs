@@ -14,7 +14,6 @@ use crate::http::streamable::{answer_json, open_answer};
 use crate::jsonrpc::{Request, unbound_error};
 use crate::server::Exchange;
 use crate::session::{Outgoing, Session, Sink, StreamId};
-use crate::tools;
 
 /// Faults that replace the whole exchange: nothing is executed.
 pub(crate) async fn instead(
@@ -54,8 +53,7 @@ pub(crate) async fn answer(
     request: Request,
     armed: ArmedFault,
 ) -> Reply {
-    let style = context.server.state().http.style;
-    let wants_stream = style == AnswerStyle::Sse || tools::needs_stream(&request);
+    let wants_stream = context.server.needs_stream(session, &request);
     match &*armed.fault {
         Fault::HangMidStream | Fault::CutMidStream { .. } | Fault::SseRetry(_) => {
             broken_stream(context, session, request, &armed)

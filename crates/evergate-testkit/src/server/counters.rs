@@ -28,9 +28,10 @@ pub struct Counters {
     pub sessions_deleted: u64,
     /// HTTP requests that were refused for want of the right token.
     pub unauthorized: u64,
-    /// The `requestId` of every `notifications/cancelled`, and the id of every request without a
-    /// handshake whose client hung up before it was answered.
+    /// The `requestId` of every `notifications/cancelled`.
     pub cancelled: Vec<Value>,
+    /// Requests of revision 2026-07-28 whose client hung up before the answer, which cancels them.
+    pub abandoned: u64,
     /// Connections that are open now: TCP, in-memory and line streams.
     pub connections_open: u64,
     /// SSE streams that clients hold open with `GET` now.

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::conformance;
 use crate::fault::Fault;
+use crate::http::AnswerStyle;
 use crate::jsonrpc::{Outcome, Request};
 use crate::server::Server;
 use crate::server::modern::{self, MODERN};
@@ -86,6 +88,7 @@ impl Server {
         let asked = request.params["protocolVersion"].as_str().unwrap_or_default();
         let (agreed, result) = self.state().handshake(asked);
         session.set_protocol(&agreed);
+        session.set_client_capabilities(request.params["capabilities"].clone());
         self.count(|tally| tally.handshakes += 1);
         Outcome::ok(&result).encode(&request.id)
     }
@@ -105,6 +108,11 @@ impl Server {
 
     async fn execute(&self, session: &Session, sink: &Sink, request: &Request) -> Outcome {
         let params = &request.params;
+        let fixtures = self.state().catalog.fixtures;
+        if fixtures && let Some(outcome) = conformance::execute(self, session, sink, request).await
+        {
+            return outcome;
+        }
         match request.method.as_str() {
             "server/discover" if session.protocol() == MODERN => {
                 Outcome::ok(&self.state().discover())
@@ -161,7 +169,19 @@ impl Server {
         }
     }
 
-    fn count_call(&self, tool: &str, call_id: Option<&str>) {
+    /// Whether something may come before the answer, so that HTTP must answer with a stream.
+    pub(crate) fn needs_stream(&self, session: &Session, request: &Request) -> bool {
+        let state = self.state();
+        if state.http.style == AnswerStyle::Sse {
+            return true;
+        }
+        if state.catalog.fixtures {
+            return conformance::needs_stream(request, session.protocol() == MODERN);
+        }
+        tools::needs_stream(request)
+    }
+
+    pub(crate) fn count_call(&self, tool: &str, call_id: Option<&str>) {
         let hook = self.state().on_call.clone();
         if let Some(hook) = hook {
             hook(tool, call_id);

@@ -2,14 +2,15 @@
 
 use serde_json::{Value, json};
 
+use crate::conformance::is_level;
 use crate::jsonrpc::{Outcome, Request};
 use crate::server::{Server, State};
 
 pub(crate) const MODERN: &str = "2026-07-28";
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 /// Methods that this revision does not have any more.
 const REMOVED: [&str; 5] =
@@ -36,6 +37,48 @@ pub enum Eras {
     Both,
 }
 
+/// What a request says about who makes it and how.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Envelope<'a>(&'a Value);
+
+// === impl Envelope ===
+
+impl<'a> Envelope<'a> {
+    pub(crate) fn of(params: &'a Value) -> Self {
+        Self(&params["_meta"])
+    }
+
+    /// The revision that it claims to be of, whatever that is.
+    pub(crate) fn claim(self) -> Option<&'a Value> {
+        self.0.get(VERSION)
+    }
+
+    pub(crate) fn version(self) -> &'a str {
+        self.claim().and_then(Value::as_str).unwrap_or_default()
+    }
+
+    pub(crate) fn capabilities(self) -> &'a Value {
+        &self.0[CAPABILITIES]
+    }
+
+    pub(crate) fn log_level(self) -> Option<&'a str> {
+        self.0.get(LOG_LEVEL)?.as_str()
+    }
+
+    /// What is wrong with it.
+    fn problem(self) -> Option<&'static str> {
+        if !self.claim().is_some_and(Value::is_string) {
+            return Some("no protocolVersion in _meta");
+        }
+        if !self.capabilities().is_object() {
+            return Some("no clientCapabilities in _meta");
+        }
+        let level = self.0.get(LOG_LEVEL);
+        let known = level.is_none_or(|level| level.as_str().is_some_and(is_level));
+        (!known).then_some("no such logLevel")
+    }
+}
+
 // === impl Server ===
 
 impl Server {
@@ -44,27 +87,59 @@ impl Server {
         self.state().eras = eras;
     }
 
-    /// Whether a request is one without a handshake that the server understands as such.
-    pub(crate) fn is_modern(&self, request: &Request) -> bool {
-        self.state().eras != Eras::Legacy && request.params["_meta"].get(VERSION).is_some()
+    pub(crate) fn eras(&self) -> Eras {
+        self.state().eras
     }
 
-    /// Why a request without a handshake is refused, if it is.
-    pub(crate) fn refuse_modern(&self, request: &Request) -> Option<Outcome> {
-        let meta = &request.params["_meta"];
-        let version = meta[VERSION].as_str().unwrap_or_default();
-        if version != MODERN {
-            let data = json!({ "supported": [MODERN], "requested": version });
-            let error = json!({ "code": -32022, "message": "Unsupported version", "data": data });
-            return Some(Outcome::Error(error.to_string()));
-        }
-        if !meta[CAPABILITIES].is_object() {
-            return Some(Outcome::error(-32602, "no clientCapabilities"));
-        }
+    /// Whether a message is one without a handshake that the server understands as such. `header` is the revision that
+    /// HTTP says it is of.
+    pub(crate) fn is_modern(&self, params: &Value, header: Option<&str>) -> bool {
+        // Revisions are dates, so that text order is time order.
+        let modern = Envelope::of(params).claim().is_some()
+            || header.is_some_and(|revision| revision >= MODERN);
+        modern && self.eras() != Eras::Legacy
+    }
+
+    /// What is wrong with what a request says about itself.
+    pub(crate) fn refuse_envelope(request: &Request) -> Option<Outcome> {
+        let problem = Envelope::of(&request.params).problem()?;
+        Some(Outcome::error(-32602, problem))
+    }
+
+    /// Why a revision is not served, if it is not.
+    pub(crate) fn refuse_version(request: &Request) -> Option<Outcome> {
+        let version = Envelope::of(&request.params).version();
+        (version != MODERN).then(|| unsupported("Unsupported version", version))
+    }
+
+    /// Whether a method is one that this revision has no more, or this server does not have.
+    pub(crate) fn refuse_method(&self, request: &Request) -> Option<Outcome> {
         let method = request.method.as_str();
         let removed = REMOVED.contains(&method)
             || (method == "subscriptions/listen" && !self.state().http.listening);
         removed.then(|| Outcome::error(-32601, "Method not found"))
+    }
+
+    /// Why a request without a handshake is refused, if it is.
+    pub(crate) fn refuse_modern(&self, request: &Request) -> Option<Outcome> {
+        Self::refuse_envelope(request)
+            .or_else(|| Self::refuse_version(request))
+            .or_else(|| self.refuse_method(request))
+    }
+
+    /// The answer of a server that has no handshake to somebody who tries one.
+    pub(crate) fn refuse_legacy(&self, request: &Request) -> Option<Outcome> {
+        (self.eras() == Eras::Modern).then(|| Self::no_handshake(request))
+    }
+
+    pub(crate) fn no_handshake(request: &Request) -> Outcome {
+        let asked = request.params["protocolVersion"].as_str().unwrap_or_default();
+        unsupported("No handshake here", asked)
+    }
+
+    /// The answer to a request without a handshake on a connection that began with one.
+    pub(crate) fn refuse_late_modern() -> Outcome {
+        Outcome::error(-32600, "This connection began with a handshake")
     }
 
     /// Has every line connection stay with the first kind of request that it brings, as the Python
@@ -73,34 +148,24 @@ impl Server {
         self.state().pins = enabled;
     }
 
+    pub(crate) fn pins(&self) -> bool {
+        self.state().pins
+    }
+
     /// Has every HTTP answer without a handshake name a session, which clients must not care about.
     pub fn set_stray_session_ids(&self, enabled: bool) {
         self.state().stray_session_ids = enabled;
     }
 
-    pub(crate) fn pins(&self) -> bool {
-        self.state().pins
-    }
-
     pub(crate) fn has_stray_session_ids(&self) -> bool {
         self.state().stray_session_ids
     }
+}
 
-    /// The answer to a request without a handshake on a connection that began with one.
-    pub(crate) fn refuse_late_modern() -> Outcome {
-        Outcome::error(-32600, "This connection began with a handshake")
-    }
-
-    /// The answer of a server that has no handshake to somebody who tries one.
-    pub(crate) fn refuse_legacy(&self) -> Option<Outcome> {
-        (self.state().eras == Eras::Modern).then(Self::no_handshake)
-    }
-
-    pub(crate) fn no_handshake() -> Outcome {
-        let data = json!({ "supported": [MODERN], "requested": "" });
-        let error = json!({ "code": -32022, "message": "No handshake here", "data": data });
-        Outcome::Error(error.to_string())
-    }
+fn unsupported(message: &str, requested: &str) -> Outcome {
+    let data = json!({ "supported": [MODERN], "requested": requested });
+    let error = json!({ "code": -32022, "message": message, "data": data });
+    Outcome::Error(error.to_string())
 }
 
 impl State {
@@ -152,18 +217,4 @@ pub(crate) fn ask(params: &Value, method: &str, asked: Value) -> Outcome {
         "inputRequests": { "answer": wanted },
         "requestState": "state of the tool",
     }))
-}
-
-/// Whether a request wants to hear of log messages of this level. Without a word about it there are none.
-pub(crate) fn wants_log(params: &Value, level: &str) -> bool {
-    let wanted = params["_meta"][LOG_LEVEL].as_str();
-    wanted.is_some_and(|wanted| is_as_severe(level, wanted))
-}
-
-/// Whether a log message of `level` is for somebody who wants those from `wanted` on.
-pub(crate) fn is_as_severe(level: &str, wanted: &str) -> bool {
-    const LEVELS: [&str; 8] =
-        ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
-    let rank = |level: &str| LEVELS.iter().position(|known| *known == level);
-    rank(wanted).is_some_and(|wanted| rank(level).is_some_and(|level| level >= wanted))
 }

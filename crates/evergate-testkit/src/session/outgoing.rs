@@ -73,6 +73,13 @@ impl Sink {
         }
     }
 
+    /// Lets go of the client, which has to come back for the rest. Streams of streamable HTTP only.
+    pub(crate) fn hang_up(&self) {
+        if let Self::Stream(session, stream) = self {
+            session.detach(*stream);
+        }
+    }
+
     fn deliver(&self, json: String, is_answer: bool) -> bool {
         match self {
             Self::Outbox(outbox) => {

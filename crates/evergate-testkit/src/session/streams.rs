@@ -18,10 +18,11 @@ const STREAM_LIMIT: usize = 256;
 
 pub(crate) type StreamId = u64;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Streams {
     newest: StreamId,
-    streams: BTreeMap<StreamId, Stream>,
+    known: BTreeMap<StreamId, Stream>,
+    event_ids: bool,
 }
 
 #[derive(Debug)]
@@ -43,12 +44,28 @@ struct Event {
 
 // === impl Streams ===
 
+impl Default for Streams {
+    fn default() -> Self {
+        Self { newest: 0, known: BTreeMap::new(), event_ids: true }
+    }
+}
+
 impl Streams {
+    /// Whether events say where they stand, so that a client can resume after them.
+    pub(crate) fn set_event_ids(&mut self, wanted: bool) {
+        self.event_ids = wanted;
+    }
+
+    /// The way to whoever reads a stream.
+    pub(crate) fn live(&self, id: StreamId) -> Option<mpsc::Sender<Outgoing>> {
+        self.known.get(&id)?.live.clone()
+    }
+
     /// Opens a stream: for one request, or (`listening`) for what the server says unasked.
     pub(crate) fn open(&mut self, listening: bool) -> (StreamId, mpsc::Receiver<Outgoing>) {
         self.newest += 1;
         let (live, receiver) = mpsc::channel(OUTBOX_LIMIT);
-        self.streams.insert(
+        self.known.insert(
             self.newest,
             Stream {
                 listening,
@@ -59,10 +76,10 @@ impl Streams {
                 live: Some(live),
             },
         );
-        while self.streams.len() > STREAM_LIMIT {
-            let oldest = self.streams.iter().find(|(_, stream)| stream.ended);
+        while self.known.len() > STREAM_LIMIT {
+            let oldest = self.known.iter().find(|(_, stream)| stream.ended);
             let Some(oldest) = oldest.map(|(id, _)| *id) else { break };
-            self.streams.remove(&oldest);
+            self.known.remove(&oldest);
         }
         (self.newest, receiver)
     }
@@ -71,10 +88,10 @@ impl Streams {
     pub(crate) fn resume(&mut self, last_event_id: &str) -> Option<mpsc::Receiver<Outgoing>> {
         let (stream_id, number) = last_event_id.split_once('-')?;
         let (stream_id, number) = (stream_id.parse().ok()?, number.parse::<u64>().ok()?);
-        let stream = self.streams.get_mut(&stream_id).filter(|stream| stream.resumable)?;
+        let stream = self.known.get_mut(&stream_id).filter(|stream| stream.resumable)?;
         let (live, receiver) = mpsc::channel(OUTBOX_LIMIT);
         for event in stream.events.iter().filter(|event| event.number > number) {
-            drop(live.try_send(event.outgoing(stream_id)));
+            drop(live.try_send(event.outgoing(Some(stream_id))));
         }
         // Without a sender the stream ends right after the replay.
         stream.live = (!stream.ended).then_some(live);
@@ -82,10 +99,10 @@ impl Streams {
     }
 
     pub(crate) fn send(&mut self, id: StreamId, json: String, is_answer: bool) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(stream) = self.known.get_mut(&id) else { return };
         stream.newest_event += 1;
         let event = Event { number: stream.newest_event, json, is_answer };
-        let outgoing = event.outgoing(id);
+        let outgoing = event.outgoing(self.event_ids.then_some(id));
         stream.events.push_back(event);
         if stream.events.len() > REPLAY_LIMIT {
             stream.events.pop_front();
@@ -94,33 +111,33 @@ impl Streams {
     }
 
     pub(crate) fn prime(&mut self, id: StreamId, retry_ms: Option<u64>) {
-        let Some(stream) = self.streams.get_mut(&id) else { return };
+        let Some(stream) = self.known.get_mut(&id) else { return };
         let event_id = format!("{id}-{}", stream.newest_event);
         stream.push(Outgoing::Prime { event_id, retry_ms });
     }
 
     pub(crate) fn act(&mut self, id: StreamId, action: Outgoing) {
-        if let Some(stream) = self.streams.get_mut(&id) {
+        if let Some(stream) = self.known.get_mut(&id) {
             stream.push(action);
         }
     }
 
     /// Lets go of the client, while the stream itself goes on and can be resumed.
     pub(crate) fn detach(&mut self, id: StreamId) {
-        if let Some(stream) = self.streams.get_mut(&id) {
+        if let Some(stream) = self.known.get_mut(&id) {
             stream.live = None;
         }
     }
 
     pub(crate) fn forbid_resume(&mut self, id: StreamId) {
-        if let Some(stream) = self.streams.get_mut(&id) {
+        if let Some(stream) = self.known.get_mut(&id) {
             stream.resumable = false;
         }
     }
 
     /// Says that nothing more will come.
     pub(crate) fn end(&mut self, id: StreamId) {
-        if let Some(stream) = self.streams.get_mut(&id) {
+        if let Some(stream) = self.known.get_mut(&id) {
             stream.ended = true;
             stream.live = None;
         }
@@ -128,14 +145,14 @@ impl Streams {
 
     /// Drops the connections of those who listen; the streams go on and can be resumed.
     pub(crate) fn cut_listening(&mut self) {
-        for stream in self.streams.values_mut().filter(|stream| stream.listening) {
+        for stream in self.known.values_mut().filter(|stream| stream.listening) {
             stream.push(Outgoing::Cut);
             stream.live = None;
         }
     }
 
     pub(crate) fn end_listening(&mut self) {
-        for stream in self.streams.values_mut().filter(|stream| stream.listening) {
+        for stream in self.known.values_mut().filter(|stream| stream.listening) {
             stream.ended = true;
             stream.live = None;
         }
@@ -144,17 +161,13 @@ impl Streams {
     /// The one stream that carries what the server says unasked: the newest live one, or else the
     /// newest that a client may still resume.
     pub(crate) fn listening(&self) -> Option<StreamId> {
-        let open = || self.streams.iter().rev().filter(|(_, s)| s.listening && !s.ended);
+        let open = || self.known.iter().rev().filter(|(_, s)| s.listening && !s.ended);
         let live = open().find(|(_, stream)| stream.is_live());
         live.or_else(|| open().next()).map(|(id, _)| *id)
     }
 
-    pub(crate) fn live(&self, id: StreamId) -> Option<mpsc::Sender<Outgoing>> {
-        self.streams.get(&id)?.live.clone()
-    }
-
     pub(crate) fn is_live(&self, id: StreamId) -> bool {
-        self.streams.get(&id).is_some_and(Stream::is_live)
+        self.known.get(&id).is_some_and(Stream::is_live)
     }
 }
 
@@ -176,9 +189,9 @@ impl Stream {
 // === impl Event ===
 
 impl Event {
-    fn outgoing(&self, stream: StreamId) -> Outgoing {
+    fn outgoing(&self, stream: Option<StreamId>) -> Outgoing {
         Outgoing::Message {
-            event_id: Some(format!("{stream}-{}", self.number)),
+            event_id: stream.map(|stream| format!("{stream}-{}", self.number)),
             json: self.json.clone(),
             is_answer: self.is_answer,
         }

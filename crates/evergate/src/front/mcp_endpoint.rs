@@ -22,7 +22,7 @@ use super::incoming::{self, LAST_EVENT_ID, SESSION_ID};
 use super::keys::Caller;
 use super::sessions::Session;
 use super::surviving::Surviving;
-use super::{Front, Reply, respond};
+use super::{Front, Reply, respond, stateless};
 use crate::gateway::client::{Introduction, unprintable};
 use crate::gateway::error_body::{INVALID_PARAMS, OUTCOME_UNKNOWN, Refusal, plain};
 use crate::gateway::event_log::{EventLog, Tail};
@@ -48,6 +48,7 @@ where
 {
     let result = match *request.method() {
         Method::POST => post(front, caller, server, request).await,
+        _ if stateless::is_named(request.headers()) => return body::wrong_method("POST"),
         Method::GET => get(front, &caller, server, request.headers()),
         Method::DELETE => delete(front, &caller, server, request.headers()),
         _ => return body::wrong_method("GET, POST, DELETE"),
@@ -73,6 +74,13 @@ where
     incoming::has_json_body(headers)?;
     let is_batch = incoming::is_batch(&body);
     let mut messages = incoming::messages(&body)?;
+    if is_batch && stateless::is_named(headers) {
+        return Err(Refusal::BatchNotAllowed);
+    }
+    if !is_batch && stateless::is_meant(headers, &messages[0]) {
+        let message = messages.swap_remove(0);
+        return Box::pin(stateless::answer(front, caller, server, message, headers)).await;
+    }
     if let [Message::Request { id, method, params }] = &messages[..]
         && method == "initialize"
         && !is_batch
@@ -177,8 +185,12 @@ async fn call(
     let passed_on = front.gateway.to_pass_on(headers);
     // They have served; their room is good for those of the answer.
     headers.clear();
-    let context =
-        RequestContext { stream: Outlet::Log(log.clone()), headers: passed_on, takes_pieces: true };
+    let context = RequestContext {
+        stream: Outlet::Log(log.clone()),
+        headers: passed_on,
+        takes_pieces: true,
+        rounds: None,
+    };
     let (gateway, client, own_id) = (front.gateway.clone(), session.client.clone(), id.clone());
     // Its room is there before it is, so that it is made in place: it is large, and most of it is empty at first.
     let room = Box::new_uninit();
@@ -236,7 +248,12 @@ fn batch(
     }
     let log = Arc::new(EventLog::of_call());
     let headers = front.gateway.to_pass_on(&mut headers);
-    let context = RequestContext { stream: Outlet::Log(log.clone()), headers, takes_pieces: false };
+    let context = RequestContext {
+        stream: Outlet::Log(log.clone()),
+        headers,
+        takes_pieces: false,
+        rounds: None,
+    };
     let mut first = None;
     let mut calls = Vec::new();
     for message in messages {

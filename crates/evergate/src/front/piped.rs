@@ -197,6 +197,7 @@ impl Piped {
                 stream: Outlet::Pipe(myself.pipe.clone()),
                 headers,
                 takes_pieces: false,
+                rounds: None,
             };
             let answer = myself.gateway.request(&client, &id, method, params, &context).await;
             // A client that took a request back wants to hear no more of it.

@@ -1,14 +1,8 @@
 //! Session ids that carry their session.
 //!
-//! An id is authenticated encryption of what was agreed at `initialize`. A gateway that was restarted, or a replica with
-//! the same key, makes the session anew from the id alone, so that clients notice neither. What the text holds:
-//!
-//! ```text
-//! base64url( format (1 byte, authenticated) | nonce (12) | AES-256-GCM-SIV( JSON of the facts ) | tag (16) )
-//! ```
-//!
-//! The nonce is random, and this cipher stays safe even if one repeats. That a session has not ended or expired is left
-//! to the session table: an id only proves that it is ours.
+//! An id is what was agreed at `initialize`, as JSON, [sealed](crate::sealed). A gateway that was restarted, or a replica
+//! with the same key, makes the session anew from the id alone, so that clients notice neither. That a session has not
+//! ended or expired is left to the session table: an id only proves that it is ours.
 
 mod reduce;
 #[cfg(test)]
@@ -16,9 +10,6 @@ mod tests;
 
 use std::fmt;
 
-use aws_lc_rs::aead::{AES_256_GCM_SIV, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use evergate_runtime::RawJson;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -26,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use self::reduce::smaller;
 use crate::random;
+use crate::sealed::{self, SealingKey};
 
 /// What an id says about its session.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +41,7 @@ pub(crate) struct SessionFacts {
 /// The keys of session ids: the first seals, all open.
 pub(crate) struct SessionKeys {
     /// Never empty.
-    keys: Vec<LessSafeKey>,
+    keys: Vec<SealingKey>,
 }
 
 /// A key that cannot be used.
@@ -109,9 +101,8 @@ const FORMAT: u8 = 1;
 const MIN_KEY_CHARS: usize = 16;
 /// Servers and proxies commonly accept header lines of 8 KiB in all; this leaves room for the others.
 const MAX_ID_CHARS: usize = 2048;
-const TAG_BYTES: usize = 16;
 /// What fits into an id after base64.
-const MAX_TEXT_BYTES: usize = MAX_ID_CHARS / 4 * 3 - 1 - NONCE_LEN - TAG_BYTES;
+const MAX_TEXT_BYTES: usize = MAX_ID_CHARS / 4 * 3 - sealed::OVERHEAD;
 /// Keeps keys for ids apart from other uses of the same text.
 const KEY_DOMAIN: &[u8] = b"evergate session id, format 1\0";
 
@@ -130,8 +121,7 @@ impl SessionKeys {
                 return Err(BadKey::TooShort { position });
             }
             let bytes = Sha256::new().chain_update(KEY_DOMAIN).chain_update(text).finalize();
-            let key = UnboundKey::new(&AES_256_GCM_SIV, &bytes);
-            key.map(LessSafeKey::new).map_err(|_| BadKey::Unusable { position })
+            SealingKey::new(&bytes.into()).ok_or(BadKey::Unusable { position })
         };
         Ok(Self { keys: texts.iter().enumerate().map(key).collect::<Result<_, _>>()? })
     }
@@ -139,17 +129,9 @@ impl SessionKeys {
     /// The id of a session: visible ASCII, at most 2048 characters. Capabilities and client info that do not fit are
     /// reduced, so that what [`Self::open`] gives back may know less than `facts`.
     pub(crate) fn seal(&self, facts: &SessionFacts) -> Result<String, CannotSeal> {
-        let mut text = smaller(facts, MAX_TEXT_BYTES).ok_or(CannotSeal::TooLarge)?;
+        let text = smaller(facts, MAX_TEXT_BYTES).ok_or(CannotSeal::TooLarge)?;
         let key = self.keys.first().ok_or(CannotSeal::Cipher)?;
-        let nonce: [u8; NONCE_LEN] = random::bytes().map_err(|_| CannotSeal::Cipher)?;
-        let sealing = Nonce::assume_unique_for_key(nonce);
-        key.seal_in_place_append_tag(sealing, Aad::from([FORMAT]), &mut text)
-            .map_err(|_| CannotSeal::Cipher)?;
-        let mut id = Vec::with_capacity(1 + NONCE_LEN + text.len());
-        id.push(FORMAT);
-        id.extend_from_slice(&nonce);
-        id.extend_from_slice(&text);
-        Ok(URL_SAFE_NO_PAD.encode(id))
+        key.seal(FORMAT, text).ok_or(CannotSeal::Cipher)
     }
 
     /// What an id says, or `None` if it is not one of ours.
@@ -157,18 +139,8 @@ impl SessionKeys {
         if id.len() > MAX_ID_CHARS {
             return None;
         }
-        let id = URL_SAFE_NO_PAD.decode(id).ok()?;
-        let (&format, rest) = id.split_first()?;
-        let (nonce, sealed) = rest.split_first_chunk::<NONCE_LEN>()?;
-        if format != FORMAT {
-            return None;
-        }
-        self.keys.iter().find_map(|key| {
-            let mut text = sealed.to_vec();
-            let nonce = Nonce::assume_unique_for_key(*nonce);
-            let text = key.open_in_place(nonce, Aad::from([format]), &mut text).ok()?;
-            SessionFacts::read(text)
-        })
+        let text = self.keys.iter().find_map(|key| key.open(FORMAT, id))?;
+        SessionFacts::read(&text)
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
-use evergate_runtime::{RawJson, RpcError, ServerRequest, wire};
+use evergate_runtime::{Notification, RawJson, RpcError, ServerRequest, wire};
 use http::HeaderMap;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +18,9 @@ use super::log_level::Level;
 use super::merged::Digests;
 use super::outlet::Outlet;
 use super::params;
+use super::stateless::VERSION;
+use super::stateless::listening::Listening;
+use super::stateless::rounds::Rounds;
 use crate::front::keys::Caller;
 use crate::hash::HashMap;
 
@@ -44,15 +47,27 @@ pub(crate) struct Introduction {
     pub(crate) client_info: RawJson,
 }
 
-/// One session.
+/// How a client is there.
+#[derive(Debug)]
+pub(crate) enum Kind {
+    /// For the length of a session, to be asked and to be told.
+    Session,
+    /// Behind requests that have nothing to do with each other (2026-07-28): it hears only what answers them.
+    Principal,
+    /// For one request, to be told.
+    Listener(Listening),
+}
+
+/// One session, or what stands for it where there are none.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) uid: Uid,
     pub(crate) scope: Scope,
+    pub(crate) kind: Kind,
     pub(crate) introduction: Introduction,
     /// What is not about a call of this client's.
     pub(crate) outbox: Outlet,
-    pub(crate) private: PrivateServers,
+    pub(crate) private: Arc<PrivateServers>,
     /// Cancelled when the session ends.
     pub(crate) ended: CancellationToken,
     /// What its key may do can change while it is here.
@@ -90,6 +105,7 @@ struct Underway {
     number: u64,
     cancel: CancellationToken,
     stream: Outlet,
+    rounds: Option<Arc<Rounds>>,
 }
 
 /// A request of the client's, until it is answered.
@@ -121,9 +137,10 @@ impl Client {
         Self {
             uid,
             scope,
+            kind: Kind::Session,
             introduction,
             outbox,
-            private: PrivateServers::default(),
+            private: Arc::default(),
             ended: CancellationToken::new(),
             caller: RwLock::new(caller),
             headers: RwLock::default(),
@@ -137,6 +154,24 @@ impl Client {
             }),
             next_id: AtomicU64::new(1),
         }
+    }
+
+    /// One that has no session (2026-07-28). What it can do is said with each request; servers of its own must be told of
+    /// everything.
+    pub(super) fn stateless(uid: Uid, caller: Caller, scope: Scope, kind: Kind) -> Self {
+        let introduction = Introduction {
+            version: VERSION.to_owned(),
+            capabilities: RawJson::from(everything()),
+            client_info: RawJson::empty_object(),
+        };
+        Self { kind, ..Self::new(uid, caller, scope, introduction, Outlet::Nowhere) }
+    }
+
+    /// One that listens on behalf of another, whose servers it shares.
+    pub(super) fn listener(of: &Self, uid: Uid, listening: Listening, outbox: Outlet) -> Self {
+        let kind = Kind::Listener(listening);
+        let listener = Self::stateless(uid, of.caller(), of.scope.clone(), kind);
+        Self { private: of.private.clone(), outbox, ..listener }
     }
 
     /// Nobody: sees what anonymous clients see, and is never attached.
@@ -203,10 +238,16 @@ impl Client {
     }
 
     /// Registers a request; `None` if one with this id is under way already.
-    pub(crate) fn begin(self: &Arc<Self>, id: &RawJson, stream: &Outlet) -> Option<CallGuard> {
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        id: &RawJson,
+        stream: &Outlet,
+        rounds: Option<&Arc<Rounds>>,
+    ) -> Option<CallGuard> {
         let cancel = CancellationToken::new();
         let number = self.next_id();
-        let underway = Underway { number, cancel: cancel.clone(), stream: stream.clone() };
+        let (stream, rounds) = (stream.clone(), rounds.cloned());
+        let underway = Underway { number, cancel: cancel.clone(), stream, rounds };
         let mut state = self.state();
         match state.calls.entry(id.clone()) {
             Entry::Occupied(_) => return None,
@@ -250,7 +291,7 @@ impl Client {
         call: Option<u64>,
     ) -> Result<RawJson, RpcError> {
         let method = request.method.as_str();
-        if !self.answers(method) {
+        if !self.answers(method) || !matches!(self.kind, Kind::Session) {
             let message = format!("the client does not offer {method}");
             return Err(RpcError::with(super::error_body::METHOD_NOT_FOUND, message));
         }
@@ -300,12 +341,43 @@ impl Client {
         }
     }
 
+    /// Tells it something, if it is to hear of that.
+    pub(super) fn tell(&self, method: &str, params: Option<&RawJson>) {
+        match &self.kind {
+            Kind::Session => {
+                let params = params.map(RawJson::as_bytes);
+                self.outbox.offer(wire::notification(method, params));
+            }
+            Kind::Listener(listening) => listening.tell(&self.outbox, method, params),
+            Kind::Principal => {}
+        }
+    }
+
+    /// Passes on what a server logs where only requests can want that.
+    pub(super) fn offer_log(&self, logged: &Notification) {
+        for call in self.state().calls.values() {
+            if let Some(rounds) = &call.rounds {
+                rounds.offer_log(&call.stream, logged);
+            }
+        }
+    }
+
     pub(crate) fn level(&self) -> Option<Level> {
         self.state().level
     }
 
     pub(crate) fn set_level(&self, level: Level) {
         self.state().level = Some(level);
+    }
+
+    /// Wants to hear of this too; `false` if it does already.
+    pub(super) fn lower_level(&self, level: Level) -> bool {
+        let mut state = self.state();
+        let lower = state.level.is_none_or(|known| level < known);
+        if lower {
+            state.level = Some(level);
+        }
+        lower
     }
 
     /// Remembers what the client has been told of; says which of the three lists are news to it.
@@ -362,6 +434,15 @@ impl Client {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Whatever some client may be able to do.
+pub(super) fn everything() -> Value {
+    json!({
+        "sampling": {},
+        "elicitation": { "form": {}, "url": {} },
+        "roots": { "listChanged": true },
+    })
 }
 
 /// Headers of a client, fit to be kept: nothing that it sends along prints.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::client::{Client, Uid};
+use super::client::{Client, Kind, Uid};
 use crate::hash::HashMap;
 
 #[derive(Debug, Default)]
@@ -28,6 +28,12 @@ impl Clients {
 
     pub(crate) fn count(&self) -> usize {
         self.table().len()
+    }
+
+    /// Those that only listen.
+    pub(super) fn listeners(&self) -> usize {
+        let listens = |client: &&Arc<Client>| matches!(client.kind, Kind::Listener(_));
+        self.table().values().filter(listens).count()
     }
 
     /// Requests of all clients that are not answered yet.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use evergate_runtime::{RawJson, ResultStream, RpcError, StateKind};
 use http::HeaderMap;
+use serde_json::Value;
 
 use super::Gateway;
 use super::client::{CallGuard, Client, Scope};
@@ -14,7 +15,7 @@ use super::merged::Owner;
 use super::names;
 use super::outlet::Outlet;
 use super::params::{self, ToolCall};
-use super::view::View;
+use super::stateless::rounds::Rounds;
 use crate::cancelled::cancelled;
 
 /// How a request ended.
@@ -45,6 +46,8 @@ pub(crate) struct RequestContext {
     pub(crate) headers: Option<Arc<HeaderMap>>,
     /// A large result may be answered while it arrives.
     pub(crate) takes_pieces: bool,
+    /// Of a call without a session (2026-07-28): what its caller can do, and what it is asked.
+    pub(crate) rounds: Option<Arc<Rounds>>,
 }
 
 // === impl Pieces ===
@@ -83,7 +86,7 @@ impl Gateway {
         if let Some(headers) = &context.headers {
             client.set_headers(headers);
         }
-        let Some(guard) = client.begin(id, &context.stream) else {
+        let Some(guard) = client.begin(id, &context.stream, context.rounds.as_ref()) else {
             let message = "a request with this id is under way already";
             return Answer::Error(plain(error_body::INVALID_REQUEST, message));
         };
@@ -211,7 +214,12 @@ impl Gateway {
         };
         let method = forwarded.method.clone();
         let method = method.as_str();
+        let is_stateless = context.rounds.is_some();
+        if is_stateless && let Some(answer) = self.not_offered(client, method).await {
+            return answer;
+        }
         match method {
+            "server/discover" if is_stateless => Answer::Result(self.discover(client).await),
             "ping" => Answer::Result(RawJson::empty_object()),
             "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
                 if fields.cursor.is_some() {
@@ -219,7 +227,7 @@ impl Gateway {
                 }
                 self.first_lists(client).await;
                 let view = self.view(client);
-                Answer::Result(list(&view, method))
+                Answer::Result(view.list(method, is_stateless))
             }
             "prompts/get" => {
                 let Some(name) = fields.name.and_then(params::text) else {
@@ -276,6 +284,20 @@ impl Gateway {
         }
     }
 
+    /// The header of a tool call that does not say what its argument does.
+    pub(crate) fn wrong_header(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        params: Option<&RawJson>,
+        headers: &HeaderMap,
+    ) -> Option<String> {
+        let view = self.view(client);
+        let call = ToolCall::read(params).ok()?;
+        let tool = view.with_headers(&call.name)?;
+        let params: Value = params?.parse().ok()?;
+        tool.wrong_header(&params["arguments"], headers).map(str::to_owned)
+    }
+
     /// Whose tool this is, as far as can be known once every server had its time.
     async fn tool_owner(self: &Arc<Self>, client: &Arc<Client>, name: &str) -> Option<Owner> {
         let listed = || self.view(client).merged.tool(name).cloned();
@@ -317,6 +339,21 @@ impl Gateway {
             // Its own word on that is better than ours.
             return forward(self, client, &server, forwarded, context).await;
         }
+        self.settle_levels(client, servers).await;
+        Answer::Result(RawJson::empty_object())
+    }
+
+    /// Has servers log what the caller of a call wants to hear.
+    pub(super) async fn hear_logs(self: &Arc<Self>, client: &Arc<Client>, rounds: &Rounds) {
+        if let Some(level) = rounds.level()
+            && client.lower_level(level)
+        {
+            let servers = self.servers_with(client, "logging");
+            Box::pin(self.settle_levels(client, servers)).await;
+        }
+    }
+
+    async fn settle_levels(self: &Arc<Self>, client: &Arc<Client>, servers: Vec<Arc<str>>) {
         for server in servers {
             let Some(handle) = self.server_for(client, &server) else { continue };
             let connected = handle.status().state == StateKind::Connected;
@@ -328,7 +365,6 @@ impl Gateway {
                 let _ = told.await;
             }
         }
-        Answer::Result(RawJson::empty_object())
     }
 
     /// The server that everything must be meant for, if the client sees only one.
@@ -351,15 +387,6 @@ impl Gateway {
         if !others.into_iter().any(|other| other.answers("roots/list")) {
             self.hub.roots_changed();
         }
-    }
-}
-
-fn list(view: &View, method: &str) -> RawJson {
-    match method {
-        "tools/list" => view.tools.clone(),
-        "prompts/list" => view.prompts.clone(),
-        "resources/list" => view.resources.clone(),
-        _ => view.resource_templates.clone(),
     }
 }
 

@@ -5,7 +5,10 @@
 
 use evergate_runtime::{CallError, CallFailure, Outcome, RawJson, Status};
 use http::StatusCode;
-use serde_json::json;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::stateless;
 
 pub(crate) const PARSE_ERROR: i64 = -32700;
 pub(crate) const INVALID_REQUEST: i64 = -32600;
@@ -13,6 +16,12 @@ pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
 pub(crate) const INVALID_PARAMS: i64 = -32602;
 pub(crate) const INTERNAL: i64 = -32603;
 pub(crate) const RESOURCE_NOT_FOUND: i64 = -32002;
+/// 2026-07-28: the headers of a request say something else than its body.
+pub(crate) const HEADER_MISMATCH: i64 = -32020;
+/// 2026-07-28: the server needs something of the client that it cannot do.
+pub(crate) const MISSING_CAPABILITY: i64 = -32021;
+/// 2026-07-28: the revision is not one of ours.
+pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 
 /// The request did not reach its server; sending it again is safe.
 pub(crate) const NOT_SENT: i64 = -31001;
@@ -134,6 +143,46 @@ impl Refusal {
 /// An error object without data.
 pub(crate) fn plain(code: i64, message: impl AsRef<str>) -> RawJson {
     RawJson::from(json!({ "code": code, "message": message.as_ref() }))
+}
+
+/// The status of an error that answers a request without a session: 200 but for those the revision names.
+pub(crate) fn status_of(error: &RawJson) -> StatusCode {
+    #[derive(Deserialize)]
+    struct Fields {
+        code: i64,
+    }
+    match error.parse::<Fields>().map(|fields| fields.code) {
+        Ok(METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
+        Ok(HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION) => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    }
+}
+
+/// A request of a revision that is not spoken here.
+pub(crate) fn unsupported_version(requested: &str) -> RawJson {
+    RawJson::from(json!({
+        "code": UNSUPPORTED_VERSION,
+        "message": format!("protocol version {requested} is not supported here"),
+        "data": { "supported": [stateless::VERSION], "requested": requested },
+    }))
+}
+
+/// A client would have to be able to do more.
+pub(crate) fn missing_capability(required: &Value) -> RawJson {
+    RawJson::from(json!({
+        "code": MISSING_CAPABILITY,
+        "message": "the server needs a capability that the client did not declare with this request",
+        "data": { "requiredCapabilities": required },
+    }))
+}
+
+/// A note that leads to no call.
+pub(super) fn bad_request_state(why: &impl std::fmt::Display) -> RawJson {
+    RawJson::from(json!({
+        "code": INVALID_PARAMS,
+        "message": format!("Invalid or expired requestState: {why}"),
+        "data": { "reason": "invalid_request_state" },
+    }))
 }
 
 /// A call that ended without an answer, in the client's terms. `status` is the server's, as of now.

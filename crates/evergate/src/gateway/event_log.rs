@@ -177,6 +177,25 @@ impl Tail {
         poll_fn(|context| self.poll_next(context)).await
     }
 
+    /// Ready when there is something to read, or the end.
+    pub(crate) fn poll_more(&self, context: &Context<'_>) -> Poll<()> {
+        let mut state = self.log.state();
+        if self.has_more_in(&state) || state.closed || state.reader != self.reader {
+            return Poll::Ready(());
+        }
+        state.wait(context);
+        Poll::Pending
+    }
+
+    /// Whether there is something to read now.
+    pub(crate) fn has_more(&self) -> bool {
+        self.has_more_in(&self.log.state())
+    }
+
+    fn has_more_in(&self, state: &State) -> bool {
+        self.next < state.first + state.messages.len() as u64
+    }
+
     fn poll_next(&mut self, context: &Context<'_>) -> Poll<Option<(u64, Bytes)>> {
         let mut state = self.log.state();
         if state.reader != self.reader {

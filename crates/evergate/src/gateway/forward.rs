@@ -11,6 +11,7 @@ use super::client::Client;
 use super::error_body;
 use super::outlet::Outlet;
 use super::patience::Patience;
+use super::stateless::rounds::Rounds;
 use super::{Answer, Gateway, RequestContext, news, params, payload};
 use crate::config::Server;
 
@@ -77,16 +78,23 @@ pub(super) async fn forward(
         }
         None => handle.request(method, params),
     };
-    call = call.cancel(cancel).caller(caller_number(client)).handlers(Arc::new(questions(
-        client,
-        &context.stream,
-        number,
-    )));
-    let (around, listener, stream) = (gateway.clone(), client.clone(), context.stream.clone());
+    let rounds = context.rounds.as_ref();
+    let (caller, handlers) = match rounds {
+        Some(rounds) => (rounds.number, questions_in_rounds(rounds)),
+        None => (caller_number(client), questions(client, &context.stream, number)),
+    };
+    call = call.cancel(cancel).caller(caller).handlers(Arc::new(handlers));
+    let (around, listener) = (gateway.clone(), client.clone());
+    let (stream, own_rounds) = (context.stream.clone(), rounds.cloned());
     call = call.on_notification(move |notification| {
-        news::from_call(&around, &listener, &stream, &notification);
+        news::from_call(&around, &listener, (&stream, own_rounds.as_deref()), &notification);
     });
     let patience = progress_token.map(|token| Patience::new(token, context.stream.clone()));
+    if let Some(rounds) = rounds {
+        call = call.verbatim();
+        rounds.goes_to(server, patience.as_ref());
+        gateway.hear_logs(client, rounds).await;
+    }
     if let Some(patience) = patience.clone() {
         call = call.on_progress(move |progress| patience.report(&progress));
     }
@@ -141,6 +149,15 @@ fn questions(client: &Arc<Client>, stream: &Outlet, number: u64) -> Handlers {
         // If all that is known is whose call it is about, it is moot when all of those have ended, as the runtime sees.
         let call = (request.attribution == Attribution::Call).then_some(number);
         async move { client.ask(&request, Some(&stream), call).await }
+    })
+}
+
+/// What the server asks because of a call without a session is asked by its result.
+fn questions_in_rounds(rounds: &Arc<Rounds>) -> Handlers {
+    let rounds = rounds.clone();
+    Handlers::new().on_any(move |request: ServerRequest| {
+        let rounds = rounds.clone();
+        async move { rounds.ask(&request).await }
     })
 }
 

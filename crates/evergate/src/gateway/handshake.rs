@@ -105,7 +105,7 @@ impl Gateway {
     }
 }
 
-fn ourselves() -> Value {
+pub(super) fn ourselves() -> Value {
     json!({ "name": "evergate", "title": "Evergate", "version": env!("CARGO_PKG_VERSION") })
 }
 

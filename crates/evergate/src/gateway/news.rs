@@ -8,9 +8,10 @@ use serde::Deserialize;
 use tokio::sync::broadcast::error::RecvError;
 
 use super::Gateway;
-use super::client::{Client, Uid};
+use super::client::{Client, Kind, Uid};
 use super::log_level::Level;
 use super::outlet::Outlet;
+use super::stateless::rounds::Rounds;
 use super::view::View;
 use crate::config::Isolation;
 
@@ -60,7 +61,11 @@ pub(super) async fn follow(gateway: Arc<Gateway>, client: Arc<Client>, hub: Arc<
         tokio::select! {
             () = client.ended.cancelled() => return,
             changed = catalog.changed() => match changed {
-                Ok(()) => tell_changes(&client, &gateway.view(&client)),
+                Ok(()) => {
+                    for client in sharing(&gateway, &client) {
+                        tell_changes(&client, &gateway.view(&client));
+                    }
+                }
                 Err(_) => return,
             },
             notification = notifications.recv() => match notification {
@@ -74,13 +79,19 @@ pub(super) async fn follow(gateway: Arc<Gateway>, client: Arc<Client>, hub: Arc<
     }
 }
 
+/// Those who have this server too: the client itself, and whoever listens on its behalf.
+fn sharing(gateway: &Gateway, client: &Client) -> Vec<Arc<Client>> {
+    let mut all = gateway.clients.all();
+    all.retain(|other| Arc::ptr_eq(&other.private, &client.private));
+    all
+}
+
 /// Tells a client which lists differ from what it was told of last.
 pub(super) fn tell_changes(client: &Client, view: &View) {
     let names = ["tools", "prompts", "resources"];
     for (name, changed) in names.into_iter().zip(client.announce(view.digests())) {
         if changed {
-            let method = format!("notifications/{name}/list_changed");
-            client.outbox.offer(wire::notification(&method, None));
+            client.tell(&format!("notifications/{name}/list_changed"), None);
         }
     }
 }
@@ -88,6 +99,11 @@ pub(super) fn tell_changes(client: &Client, view: &View) {
 /// Whether a client wants to hear a log message. Without a word from the client it is the server that chooses.
 fn wants(client: &Client, method: &str, params: Option<&RawJson>) -> bool {
     let Some(wanted) = client.level().filter(|_| method == MESSAGE) else { return true };
+    is_at_least(wanted, params)
+}
+
+/// Whether a log message is so important. One that does not say is.
+pub(super) fn is_at_least(wanted: Level, params: Option<&RawJson>) -> bool {
     let fields = params.and_then(|params| params.parse::<LogFields>().ok());
     let level = fields.and_then(|fields| Level::parse(&fields.level?));
     level.is_none_or(|level| level >= wanted)
@@ -104,11 +120,15 @@ fn announce_to_all(gateway: &Gateway) {
 pub(super) fn from_call(
     gateway: &Gateway,
     client: &Client,
-    stream: &Outlet,
+    (stream, rounds): (&Outlet, Option<&Rounds>),
     notification: &Notification,
 ) {
     if notification.method != RESOURCE_UPDATED {
-        if wants(client, &notification.method, notification.params.as_ref()) {
+        if let Some(rounds) = rounds {
+            if notification.method == MESSAGE {
+                rounds.offer_log(stream, notification);
+            }
+        } else if wants(client, &notification.method, notification.params.as_ref()) {
             let params = notification.params.as_ref().map(RawJson::as_bytes);
             stream.offer(wire::notification(&notification.method, params));
         }
@@ -125,8 +145,10 @@ pub(super) fn from_call(
 
 fn spread_private(gateway: &Gateway, client: &Client, notification: &Notification) {
     let subscribers = subscribers(gateway, notification);
-    if subscribers.is_none_or(|subscribers| subscribers.contains(&client.uid)) {
-        pass_on(client, notification);
+    for client in sharing(gateway, client) {
+        if subscribers.as_ref().is_none_or(|subscribers| subscribers.contains(&client.uid)) {
+            pass_on(&client, notification);
+        }
     }
 }
 
@@ -155,8 +177,10 @@ fn spread_one(gateway: &Gateway, notification: &Notification) {
 }
 
 fn pass_on(client: &Client, notification: &Notification) {
-    if wants(client, &notification.method, notification.params.as_ref()) {
-        let params = notification.params.as_ref().map(RawJson::as_bytes);
-        client.outbox.offer(wire::notification(&notification.method, params));
+    let (method, params) = (notification.method.as_str(), notification.params.as_ref());
+    match client.kind {
+        Kind::Principal if method == MESSAGE => client.offer_log(notification),
+        _ if wants(client, method, params) => client.tell(method, params),
+        _ => {}
     }
 }

@@ -14,6 +14,8 @@ pub(crate) enum Outlet {
     Log(Arc<EventLog>),
     /// One ordered stream for everything: standard output, or the stream of an HTTP+SSE client.
     Pipe(mpsc::Sender<Bytes>),
+    /// Of whoever hears nothing but answers.
+    Nowhere,
 }
 
 // === impl Outlet ===
@@ -24,6 +26,7 @@ impl Outlet {
         match self {
             Self::Log(log) => log.push(message),
             Self::Pipe(pipe) => pipe.try_send(message).is_ok(),
+            Self::Nowhere => false,
         }
     }
 }

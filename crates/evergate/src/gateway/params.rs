@@ -1,6 +1,7 @@
 //! The few fields of a request's params that a gateway must know, and how they are replaced without touching the rest.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -77,6 +78,11 @@ pub(super) fn read(params: Option<&RawJson>) -> Option<Addressed<'_>> {
         Some(params) => serde_json::from_slice(params.as_bytes()).ok(),
         None => Some(Addressed::default()),
     }
+}
+
+/// All fields of an object, borrowed.
+pub(super) fn object(params: &RawJson) -> serde_json::Result<HashMap<String, &RawValue>> {
+    serde_json::from_slice(params.as_bytes())
 }
 
 /// The text of a JSON string.

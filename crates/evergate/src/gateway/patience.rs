@@ -17,7 +17,8 @@ const STEP: f64 = 1e-6;
 /// One call of a client that wants to hear of progress. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(super) struct Patience {
-    token: RawJson,
+    /// `None` while nobody wants to hear of it.
+    token: Arc<Mutex<Option<RawJson>>>,
     stream: Outlet,
     /// What the client was told last: it must only ever hear of more.
     told: Arc<Mutex<f64>>,
@@ -27,7 +28,17 @@ pub(super) struct Patience {
 
 impl Patience {
     pub(super) fn new(token: RawJson, stream: Outlet) -> Self {
+        let token = Arc::new(Mutex::new(Some(token)));
         Self { token, stream, told: Arc::new(Mutex::new(f64::NEG_INFINITY)) }
+    }
+
+    /// From now on under another token, or not at all.
+    pub(super) fn renew(&self, token: Option<RawJson>) {
+        *self.token.lock().unwrap_or_else(PoisonError::into_inner) = token;
+    }
+
+    fn token(&self) -> Option<RawJson> {
+        self.token.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Passes on what the server reports.
@@ -37,7 +48,8 @@ impl Patience {
             return;
         }
         *told = progress.progress;
-        if let Some(message) = params::progress(&progress.raw, &self.token) {
+        let message = self.token().and_then(|token| params::progress(&progress.raw, &token));
+        if let Some(message) = message {
             self.stream.offer(message);
         }
     }
@@ -54,13 +66,14 @@ impl Patience {
     }
 
     fn wait_for(&self, server: &str, state: StateKind) {
+        let Some(token) = self.token() else { return };
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         *told = told.max(0.0) + STEP;
         // Serialized, never parsed again: the token is the client's own text.
         let params =
             json!({ "progress": *told, "message": format!("waiting for {server} ({state})") });
         let text = params.to_string();
-        let text = format!("{{\"progressToken\":{},{}", self.token.as_str(), &text[1..]);
+        let text = format!("{{\"progressToken\":{},{}", token.as_str(), &text[1..]);
         self.stream.offer(wire::notification("notifications/progress", Some(text.as_bytes())));
     }
 }

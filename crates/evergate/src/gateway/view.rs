@@ -1,13 +1,14 @@
 //! What one client sees of all the servers: computed when something changed, shared by all who see the same.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use evergate_runtime::{Catalog, RawJson, ServerCatalog};
+use evergate_runtime::{Catalog, Item, RawJson, ServerCatalog};
 
 use super::Gateway;
 use super::client::{Client, Scope};
 use super::merged::{Digests, Merged, Offer, Owner};
 use super::names::{self, Naming};
+use super::stateless::{CacheHint, complete};
 use crate::config::{self, Isolation};
 use crate::hash::HashMap;
 
@@ -15,11 +16,15 @@ use crate::hash::HashMap;
 #[derive(Debug)]
 pub(crate) struct View {
     pub(super) merged: Merged,
-    pub(super) tools: RawJson,
-    pub(super) prompts: RawJson,
-    pub(super) resources: RawJson,
-    pub(super) resource_templates: RawJson,
+    lists: Lists,
+    /// The same for clients without a session; most gateways have none.
+    stateless: OnceLock<Lists>,
+    /// Tools whose calls repeat arguments in headers, by what clients call them. Few do.
+    with_headers: HashMap<String, Item>,
 }
+
+/// In the order tools, prompts, resources, templates.
+type Lists = [RawJson; 4];
 
 /// Views by who sees them; each is good for as long as its stamp is.
 #[derive(Debug, Default)]
@@ -140,7 +145,17 @@ impl Gateway {
             .zip(&allowed)
             .map(|((server, _, catalog), allows_tool)| Offer { server, catalog, allows_tool })
             .collect();
-        View::new(Merged::build(&naming, &offers))
+        let mut view = View::new(Merged::build(&naming, &offers));
+        for offer in offers {
+            for tool in offer.catalog.tools.iter().filter(|tool| tool.wants_headers()) {
+                let public = names::public_name(&naming, offer.server, &tool.key);
+                let owner = view.merged.tool(&public);
+                if owner.is_some_and(|owner| *owner.server == *offer.server) {
+                    view.with_headers.insert(public, tool.clone());
+                }
+            }
+        }
+        view
     }
 }
 
@@ -183,13 +198,38 @@ impl View {
             // It is valid: the list is.
             RawJson::from_text(text).unwrap_or_else(|_| RawJson::empty_object())
         };
-        Self {
-            tools: result("tools", &merged.tools),
-            prompts: result("prompts", &merged.prompts),
-            resources: result("resources", &merged.resources),
-            resource_templates: result("resourceTemplates", &merged.resource_templates),
-            merged,
-        }
+        let lists = [
+            result("tools", &merged.tools),
+            result("prompts", &merged.prompts),
+            result("resources", &merged.resources),
+            result("resourceTemplates", &merged.resource_templates),
+        ];
+        Self { merged, lists, stateless: OnceLock::new(), with_headers: HashMap::default() }
+    }
+
+    /// The answer to one of the four methods.
+    pub(super) fn list(&self, method: &str, stateless: bool) -> RawJson {
+        let lists = if stateless {
+            self.stateless.get_or_init(|| {
+                let complete = |list: &RawJson| complete(list.clone(), Some(CacheHint::default()));
+                self.lists.each_ref().map(complete)
+            })
+        } else {
+            &self.lists
+        };
+        let [tools, prompts, resources, templates] = lists;
+        let list = match method {
+            "tools/list" => tools,
+            "prompts/list" => prompts,
+            "resources/list" => resources,
+            _ => templates,
+        };
+        list.clone()
+    }
+
+    /// A tool whose calls repeat arguments in headers.
+    pub(super) fn with_headers(&self, public: &str) -> Option<&Item> {
+        self.with_headers.get(public)
     }
 
     pub(crate) fn digests(&self) -> Digests {

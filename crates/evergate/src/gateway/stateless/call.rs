@@ -1,0 +1,242 @@
+//! One call of a client without a session, over as many requests as it takes.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use evergate_runtime::RawJson;
+use futures_util::FutureExt as _;
+use http::HeaderMap;
+use indexmap::IndexMap;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use tokio_util::task::AbortOnDropHandle;
+
+use super::envelope::Envelope;
+use super::is_without_handshake;
+use super::parked::NotResumed;
+use super::results;
+use super::rounds::{Answers, Rounds};
+use crate::gateway::client::{Client, Scope};
+use crate::gateway::error_body::{self, INTERNAL, plain};
+use crate::gateway::outlet::Outlet;
+use crate::gateway::{Answer, Gateway, RequestContext, params};
+use crate::tasks::Tasks;
+
+/// What a call is about. Whoever comes back must come back with the same.
+pub(super) type Binding = [u8; 32];
+
+/// Dropped before its end, it is cancelled.
+pub(crate) struct StatelessCall {
+    /// Where to send what leads up to its answer, over all its requests.
+    pub(crate) stream: Outlet,
+    pub(super) binding: Binding,
+    method: String,
+    rounds: Arc<Rounds>,
+    running: Running,
+}
+
+/// How far a call came.
+pub(crate) enum Step {
+    Answer(Answer),
+    /// Its caller must answer these first.
+    Questions(RawJson),
+}
+
+enum Running {
+    /// Where it is waited for.
+    Here(Pin<Box<dyn Future<Output = Answer> + Send>>),
+    /// On its own, because nobody waits for it now.
+    Apart(AbortOnDropHandle<Answer>),
+}
+
+/// What concerns rounds in the params of a request.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RoundFields<'a> {
+    #[serde(borrow, default)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    uri: Option<&'a RawValue>,
+    #[serde(default)]
+    arguments: Option<Value>,
+    #[serde(borrow, default)]
+    input_responses: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    request_state: Option<&'a RawValue>,
+}
+
+// === impl Gateway ===
+
+impl Gateway {
+    /// Begins a call, or goes on with one that waits for its caller. `id` must not be that of another request of the same
+    /// client; it need not be the one the client knows.
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        id: RawJson,
+        (method, params): (String, Option<RawJson>),
+        envelope: Envelope,
+        stream: Outlet,
+        headers: Option<Arc<HeaderMap>>,
+    ) -> Result<StatelessCall, RawJson> {
+        let fields = params.as_ref().map(|params| serde_json::from_slice(params.as_bytes()));
+        let fields: Option<RoundFields<'_>> =
+            fields.transpose().map_err(|_| plain(error_body::INVALID_PARAMS, params::NO_OBJECT))?;
+        let (mut brought, mut binding) = (Answers::new(), Binding::default());
+        if let Some(fields) = fields.filter(|_| results::may_ask(&method)) {
+            brought = fields.brought();
+            binding = fields.binding(client, &method);
+            if let Some(state) = fields.request_state.filter(|state| state.get() != "null") {
+                let state = params::text(state).unwrap_or_default();
+                match self.parked.resume(&state, &binding) {
+                    Ok(call) => {
+                        let token = params::read(params.as_ref());
+                        let token = token.and_then(|fields| fields.progress_token().ok()).flatten();
+                        call.rounds.resume(envelope, token, brought);
+                        return Ok(call);
+                    }
+                    // It may be a server's own, which nobody else understands.
+                    Err(NotResumed::NotOurs) if self.may_be_modern(client, &fields) => {}
+                    Err(error) => return Err(error_body::bad_request_state(&error)),
+                }
+            }
+        }
+        let rounds = Arc::new(Rounds::new(envelope, brought));
+        let context = RequestContext {
+            stream: stream.clone(),
+            headers,
+            takes_pieces: false,
+            rounds: Some(rounds.clone()),
+        };
+        let (gateway, client, own_method) = (self.clone(), client.clone(), method.clone());
+        let calling =
+            async move { gateway.request(&client, &id, own_method, params, &context).await };
+        // A panic ends the call and nothing else.
+        let calling = AssertUnwindSafe(calling).catch_unwind().map(|ended| {
+            ended.unwrap_or_else(|_| {
+                Answer::Error(plain(INTERNAL, "the gateway failed on this request"))
+            })
+        });
+        let running = Running::Here(Box::pin(calling));
+        Ok(StatelessCall { stream, binding, method, rounds, running })
+    }
+
+    /// Whether the server that is meant may speak this revision itself, and have given out notes of its own.
+    fn may_be_modern(self: &Arc<Self>, client: &Arc<Client>, fields: &RoundFields<'_>) -> bool {
+        let view = self.view(client);
+        let name = fields.name.and_then(params::text);
+        let named = name.and_then(|name| {
+            let owner = view.merged.tool(&name).or_else(|| view.merged.prompt(&name))?;
+            Some(owner.server.clone())
+        });
+        let uri = fields.uri.and_then(params::text);
+        let server = named.or_else(|| view.merged.resource(&uri?).cloned());
+        let handle = server.and_then(|server| self.server_for(client, &server));
+        handle.is_some_and(|handle| {
+            let version = handle.status().protocol;
+            version.is_none_or(|version| is_without_handshake(version.as_str()))
+        })
+    }
+
+    /// What a caller gets for this step. A call that has questions is kept until its caller is back.
+    pub(crate) fn answer_of(&self, step: Step, call: StatelessCall) -> Answer {
+        let answer = match step {
+            Step::Answer(answer) => answer,
+            Step::Questions(questions) => {
+                return match self.parked.park(call, &self.tasks) {
+                    Ok(state) => Answer::Result(input_required(&questions, &state)),
+                    Err(error) => Answer::Error(plain(INTERNAL, error.to_string())),
+                };
+            }
+        };
+        match answer {
+            Answer::Result(result) => Answer::Result(results::complete_of(&call.method, result)),
+            Answer::Error(error) => match call.rounds.lacking() {
+                // The server could not go on without what the client cannot do.
+                Some(lacking) => Answer::Error(error_body::missing_capability(&lacking)),
+                None => Answer::Error(results::error_of(error)),
+            },
+            other => other,
+        }
+    }
+}
+
+fn input_required(questions: &RawJson, state: &str) -> RawJson {
+    let text = format!(
+        "{{\"resultType\":\"input_required\",\"inputRequests\":{},\"requestState\":{},\"_meta\":{}}}",
+        questions.as_str(),
+        json!(state),
+        results::our_meta(),
+    );
+    RawJson::from_valid(text)
+}
+
+// === impl StatelessCall ===
+
+impl StatelessCall {
+    /// Waits for whatever comes next. Cancel safe.
+    pub(crate) async fn step(&mut self) -> Step {
+        let answer = async {
+            match &mut self.running {
+                Running::Here(calling) => calling.await,
+                Running::Apart(task) => task.await.unwrap_or(Answer::Cancelled),
+            }
+        };
+        tokio::select! {
+            biased;
+            answer = answer => Step::Answer(answer.whole().await),
+            questions = self.rounds.questions() => Step::Questions(questions),
+        }
+    }
+
+    /// Goes on without anybody who waits.
+    pub(super) fn apart(self, tasks: &Tasks) -> Self {
+        let running = match self.running {
+            Running::Here(calling) => Running::Apart(AbortOnDropHandle::new(tasks.spawn(calling))),
+            apart @ Running::Apart(_) => apart,
+        };
+        Self { running, ..self }
+    }
+}
+
+impl std::fmt::Debug for StatelessCall {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StatelessCall").field("method", &self.method).finish_non_exhaustive()
+    }
+}
+
+// === impl RoundFields ===
+
+impl RoundFields<'_> {
+    /// Answers that came along. Those to questions that nobody asks are no error.
+    fn brought(&self) -> Answers {
+        let brought = self.input_responses.map(|responses| serde_json::from_str(responses.get()));
+        let brought: IndexMap<String, &RawValue> = brought.and_then(Result::ok).unwrap_or_default();
+        let raw = |value: &RawValue| RawJson::from_text(value.get().to_owned()).ok();
+        brought.into_iter().filter_map(|(key, answer)| Some((key, raw(answer)?))).collect()
+    }
+
+    /// Whose call it is, and what for.
+    fn binding(&self, client: &Client, method: &str) -> Binding {
+        let caller = client.caller();
+        let scope = match &client.scope {
+            Scope::All => None,
+            Scope::One(server) => Some(&**server),
+        };
+        // As JSON, so that no two different sequences look the same.
+        let about = json!([
+            client.uid,
+            caller.name(),
+            scope,
+            method,
+            self.name.and_then(params::text),
+            self.uri.and_then(params::text),
+            self.arguments,
+        ]);
+        Sha256::digest(about.to_string()).into()
+    }
+}

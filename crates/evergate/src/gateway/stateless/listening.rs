@@ -1,0 +1,228 @@
+//! News for clients without a session (2026-07-28: `subscriptions/listen`): a request that stays open, and says what it wants
+//! to hear of.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use evergate_runtime::{Outcome, RawJson, StateKind, SubscribeError, wire};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use tokio::time::timeout;
+
+use super::{CacheHint, SERVER_INFO};
+use crate::front::session_id::SessionFacts;
+use crate::gateway::Gateway;
+use crate::gateway::client::{Client, Kind, Scope};
+use crate::gateway::error_body::{INTERNAL, INVALID_PARAMS, plain};
+use crate::gateway::handshake;
+use crate::gateway::outlet::Outlet;
+
+/// The key in `_meta` that tells which of its requests a client hears of.
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
+/// In one request; more than any client shows at once.
+const MAX_URIS: usize = 1024;
+/// How long a connected server may take to agree to a subscription before its client is told that it has one.
+const AGREES_WITHIN: Duration = Duration::from_secs(5);
+
+/// What a client wants to hear of, and what of that it will.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Wanted {
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    tools_list_changed: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    prompts_list_changed: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    resources_list_changed: bool,
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    resource_subscriptions: BTreeSet<String>,
+}
+
+#[derive(Deserialize)]
+struct ListenParams {
+    notifications: Map<String, Value>,
+}
+
+/// The request of one listening client.
+#[derive(Debug)]
+pub(crate) struct Listening {
+    id: RawJson,
+    wanted: Wanted,
+    /// What came before the client was told what it will hear of; that must come first. `None` from then on.
+    early: Mutex<Option<Vec<Bytes>>>,
+}
+
+/// A listening client; it is gone when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    gateway: Arc<Gateway>,
+    pub(crate) client: Arc<Client>,
+}
+
+// === impl Gateway ===
+
+impl Gateway {
+    /// Has a client hear, in its outbox, of what it wants to, the acknowledgement first. Else the error.
+    pub(crate) async fn listen(
+        self: &Arc<Self>,
+        principal: &Arc<Client>,
+        id: &RawJson,
+        params: Option<&RawJson>,
+        outbox: Outlet,
+    ) -> Result<Listener, RawJson> {
+        let wanted = wanted(params)?;
+        if self.clients.listeners() >= self.config().gateway.max_sessions {
+            return Err(plain(INTERNAL, "Subscription limit reached"));
+        }
+        let wanted = self.offered(principal, wanted).await;
+        let listening = Listening {
+            id: id.clone(),
+            wanted: wanted.clone(),
+            early: Mutex::new(Some(Vec::new())),
+        };
+        let client = Client::listener(principal, SessionFacts::new_uid(), listening, outbox);
+        let listener = Listener { gateway: self.clone(), client: Arc::new(client) };
+        self.attach(&listener.client, false);
+        let mut agreed = wanted.clone();
+        for uri in &wanted.resource_subscriptions {
+            if !self.hears_of(&listener.client, uri).await {
+                agreed.resource_subscriptions.remove(uri);
+            }
+        }
+        listener.acknowledge(&agreed);
+        Ok(listener)
+    }
+
+    /// The part of it that there can be news of.
+    async fn offered(self: &Arc<Self>, principal: &Arc<Client>, mut wanted: Wanted) -> Wanted {
+        if let Scope::One(_) = &principal.scope {
+            let welcome: Value = self.welcome(principal).await.parse().unwrap_or_default();
+            let has = |list: &str| welcome["capabilities"].get(list).is_some();
+            wanted.tools_list_changed &= has("tools");
+            wanted.prompts_list_changed &= has("prompts");
+            wanted.resources_list_changed &= has("resources");
+        }
+        wanted
+    }
+
+    /// Subscribes a listening client to one resource; `false` if there will be no news of it.
+    async fn hears_of(self: &Arc<Self>, client: &Arc<Client>, uri: &str) -> bool {
+        let Some(server) = self.uri_owner(client, uri).await else { return false };
+        let Some(handle) = self.server_for(client, &server) else { return false };
+        // Before the server is asked: its first news may come with its answer.
+        self.subscriptions.add(&server, uri, client.uid);
+        let connected = handle.status().state == StateKind::Connected;
+        let agreed = match connected {
+            true => timeout(AGREES_WITHIN, handle.subscribe(uri)).await,
+            false => return self.later(handle, uri),
+        };
+        match agreed {
+            Ok(Ok(())) => true,
+            Ok(Err(SubscribeError::Call(error))) if error.outcome == Outcome::NotSent => {
+                self.later(handle, uri)
+            }
+            Ok(Err(_)) => {
+                self.subscriptions.remove(&server, uri, &client.uid);
+                false
+            }
+            Err(_) => self.later(handle, uri),
+        }
+    }
+
+    fn later(self: &Arc<Self>, handle: evergate_runtime::ServerHandle, uri: &str) -> bool {
+        self.subscribe_in_time(handle, uri.to_owned());
+        true
+    }
+}
+
+fn wanted(params: Option<&RawJson>) -> Result<Wanted, RawJson> {
+    let wrong = |what: &str| plain(INVALID_PARAMS, what);
+    let params: Option<ListenParams> = params.and_then(|params| params.parse().ok());
+    let params =
+        params.ok_or_else(|| wrong("subscriptions/listen needs notifications, an object"))?;
+    let wanted: Wanted = serde_json::from_value(Value::Object(params.notifications))
+        .map_err(|error| wrong(&format!("notifications: {error}")))?;
+    if wanted.resource_subscriptions.len() > MAX_URIS {
+        return Err(wrong("resourceSubscriptions may have at most 1024 URIs"));
+    }
+    Ok(wanted)
+}
+
+// === impl Listening ===
+
+impl Listening {
+    /// Tells the client, if it wants to hear of this.
+    pub(in crate::gateway) fn tell(&self, outbox: &Outlet, method: &str, params: Option<&RawJson>) {
+        let wants = match method {
+            "notifications/tools/list_changed" => self.wanted.tools_list_changed,
+            "notifications/prompts/list_changed" => self.wanted.prompts_list_changed,
+            "notifications/resources/list_changed" => self.wanted.resources_list_changed,
+            // Whose news it is was looked up already.
+            "notifications/resources/updated" => true,
+            _ => false,
+        };
+        if !wants {
+            return;
+        }
+        let params = params.and_then(|params| params.parse::<Map<String, Value>>().ok());
+        let message = self.message(method, params.unwrap_or_default());
+        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *early {
+            Some(early) => early.push(message),
+            None => drop(outbox.offer(message)),
+        }
+    }
+
+    /// What a request that is over is answered with.
+    pub(crate) fn result(&self) -> RawJson {
+        let mut meta = self.meta(Map::new());
+        meta[SERVER_INFO] = handshake::ourselves();
+        super::complete(json!({ "_meta": meta }).into(), None::<CacheHint>)
+    }
+
+    fn message(&self, method: &str, mut params: Map<String, Value>) -> Bytes {
+        let meta = match params.remove("_meta") {
+            Some(Value::Object(meta)) => meta,
+            _ => Map::new(),
+        };
+        params.insert("_meta".into(), self.meta(meta));
+        wire::notification(method, Some(Value::Object(params).to_string().as_bytes()))
+    }
+
+    fn meta(&self, mut meta: Map<String, Value>) -> Value {
+        meta.insert(SUBSCRIPTION.into(), self.id.parse().unwrap_or_default());
+        meta.into()
+    }
+}
+
+// === impl Listener ===
+
+impl Listener {
+    pub(crate) fn listening(&self) -> Option<&Listening> {
+        match &self.client.kind {
+            Kind::Listener(listening) => Some(listening),
+            Kind::Session | Kind::Principal => None,
+        }
+    }
+
+    fn acknowledge(&self, agreed: &Wanted) {
+        let Some(listening) = self.listening() else { return };
+        let agreed = serde_json::to_value(agreed).unwrap_or_default();
+        let mut early = listening.early.lock().unwrap_or_else(PoisonError::into_inner);
+        let params = Map::from_iter([("notifications".to_owned(), agreed)]);
+        let outbox = &self.client.outbox;
+        outbox.offer(listening.message(ACKNOWLEDGED, params));
+        for message in early.take().unwrap_or_default() {
+            outbox.offer(message);
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.gateway.detach(&self.client);
+    }
+}

@@ -1,0 +1,173 @@
+//! What results have in this revision that earlier ones do not know: their kind, how long they may be kept, and by whom they
+//! were made.
+
+use std::sync::LazyLock;
+
+use evergate_runtime::{RawJson, wire};
+use serde_json::{Map, Value, json};
+
+use super::SERVER_INFO;
+use crate::gateway::error_body::{INVALID_PARAMS, RESOURCE_NOT_FOUND};
+use crate::gateway::handshake;
+
+/// How long a result may be kept, and for whom. By default not at all: a server that says nothing promises nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(in crate::gateway) struct CacheHint {
+    pub(in crate::gateway) ttl_ms: u64,
+    /// For everybody.
+    pub(in crate::gateway) public: bool,
+}
+
+/// Whether a request of this method may be answered with questions.
+pub(super) fn may_ask(method: &str) -> bool {
+    matches!(method, "tools/call" | "prompts/get" | "resources/read")
+}
+
+/// The result of a request; what it says of itself already stays.
+pub(super) fn complete_of(method: &str, result: RawJson) -> RawJson {
+    // Made here, and complete.
+    if method.ends_with("/list") || method == "server/discover" {
+        return result;
+    }
+    complete(result, (method == "resources/read").then(CacheHint::default))
+}
+
+/// The same with a hint for those who may keep it.
+pub(in crate::gateway) fn complete(result: RawJson, hint: Option<CacheHint>) -> RawJson {
+    let text = result.as_str();
+    let (mut has_type, mut has_ttl, mut has_scope, mut has_meta) = (false, false, false, false);
+    let mut is_empty = true;
+    let mut is_final = true;
+    let read = wire::object_fields(text, |name, value| {
+        is_empty = false;
+        match name {
+            "resultType" => {
+                has_type = true;
+                is_final = &text[value] == "\"complete\"";
+            }
+            "ttlMs" => has_ttl = true,
+            "cacheScope" => has_scope = true,
+            "_meta" => has_meta = true,
+            _ => {}
+        }
+    });
+    if read.is_none() {
+        return rebuilt(&result, hint);
+    }
+    let mut added = String::with_capacity(192);
+    if !has_type {
+        added.push_str("\"resultType\":\"complete\",");
+    }
+    if let Some(hint) = hint.filter(|_| is_final) {
+        if !has_ttl {
+            added.push_str(&format!("\"ttlMs\":{},", hint.ttl_ms));
+        }
+        if !has_scope {
+            added.push_str(&format!("\"cacheScope\":\"{}\",", hint.scope()));
+        }
+    }
+    if !has_meta {
+        added.push_str(&format!("\"_meta\":{},", our_meta()));
+    }
+    if is_empty {
+        added.pop();
+    }
+    // The fields were read, so it is an object.
+    let rest = text.find('{').map_or(text, |brace| &text[brace + 1..]);
+    RawJson::from_valid(["{", &added, rest].concat())
+}
+
+/// The slow way, for objects that are nested or written in an unusual way.
+fn rebuilt(result: &RawJson, hint: Option<CacheHint>) -> RawJson {
+    let mut fields: Map<String, Value> = result.parse().unwrap_or_default();
+    let mut add = |name: &str, value: Value| {
+        fields.entry(name).or_insert(value);
+    };
+    add("resultType", "complete".into());
+    if let Some(hint) = hint {
+        add("ttlMs", hint.ttl_ms.into());
+        add("cacheScope", hint.scope().into());
+    }
+    Value::Object(fields).into()
+}
+
+/// An error in the terms of this revision.
+pub(super) fn error_of(error: RawJson) -> RawJson {
+    let Ok(mut fields) = error.parse::<Map<String, Value>>() else { return error };
+    if fields.get("code") != Some(&RESOURCE_NOT_FOUND.into()) {
+        return error;
+    }
+    fields.insert("code".into(), INVALID_PARAMS.into());
+    Value::Object(fields).into()
+}
+
+/// The `_meta` of what nobody else has signed.
+pub(super) fn our_meta() -> &'static str {
+    static META: LazyLock<String> =
+        LazyLock::new(|| json!({ SERVER_INFO: handshake::ourselves() }).to_string());
+    &META
+}
+
+// === impl CacheHint ===
+
+impl CacheHint {
+    fn scope(self) -> &'static str {
+        if self.public { "public" } else { "private" }
+    }
+
+    /// What holds for both of two parts.
+    pub(in crate::gateway) fn and(self, other: Self) -> Self {
+        Self { ttl_ms: self.ttl_ms.min(other.ttl_ms), public: self.public && other.public }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn completed(text: &str, hint: Option<CacheHint>) -> String {
+        let result = complete(RawJson::from_text(text.to_owned()).unwrap(), hint);
+        // It must be valid whatever came in.
+        RawJson::from_text(result.as_str().to_owned()).unwrap();
+        result.as_str().replace(our_meta(), "US")
+    }
+
+    #[test]
+    fn what_is_missing_is_added_and_the_rest_stays() {
+        assert_eq!(completed("{}", None), r#"{"resultType":"complete","_meta":US}"#);
+        assert_eq!(
+            completed(r#"{ "content":[1.0] }"#, None),
+            r#"{"resultType":"complete","_meta":US, "content":[1.0] }"#
+        );
+        let hint = Some(CacheHint { ttl_ms: 5, public: true });
+        assert_eq!(
+            completed(r#"{"contents":[],"_meta":{"x":1}}"#, hint),
+            r#"{"resultType":"complete","ttlMs":5,"cacheScope":"public","contents":[],"_meta":{"x":1}}"#
+        );
+        let own = r#"{"resultType":"complete","ttlMs":7,"cacheScope":"private","_meta":{},"contents":[]}"#;
+        assert_eq!(completed(own, hint), own);
+    }
+
+    #[test]
+    fn questions_have_no_time_to_live() {
+        let question = r#"{"resultType":"input_required","requestState":"x","_meta":{}}"#;
+        assert_eq!(completed(question, Some(CacheHint::default())), question);
+    }
+
+    #[test]
+    fn hints_hold_for_all_parts() {
+        let hint = |ttl_ms, public| CacheHint { ttl_ms, public };
+        assert_eq!(hint(5, true).and(hint(3, true)), hint(3, true));
+        assert_eq!(hint(5, true).and(hint(9, false)), hint(5, false));
+    }
+
+    #[test]
+    fn a_missing_resource_is_a_wrong_param() {
+        let error = |text: &str| error_of(RawJson::from_text(text.to_owned()).unwrap());
+        let missing = r#"{"code":-32002,"message":"no","data":{"uri":"a:b"}}"#;
+        let now: Value = error(missing).parse().unwrap();
+        assert_eq!(now, json!({ "code": -32602, "message": "no", "data": { "uri": "a:b" } }));
+        let other = r#"{"code":-32603, "message":"x"}"#;
+        assert_eq!(error(other).as_str(), other);
+    }
+}

@@ -1,0 +1,256 @@
+//! Questions that servers of earlier revisions ask in the middle of a call, collected for a caller who is asked by the result
+//! of its request and answers with the next one.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use evergate_runtime::{Notification, RawJson, RpcError, ServerRequest, wire};
+use indexmap::IndexMap;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, oneshot};
+
+use super::envelope::Envelope;
+use crate::gateway::error_body::{INTERNAL, METHOD_NOT_FOUND};
+use crate::gateway::log_level::Level;
+use crate::gateway::outlet::Outlet;
+use crate::gateway::patience::Patience;
+use crate::gateway::{news, params};
+
+/// A server that asks several things at once asks them one after the other. This long after one there will be no more.
+const QUIET: Duration = Duration::from_millis(20);
+/// More than any call asks at once.
+const MAX_WAITING: usize = 64;
+
+/// What the newest request of a call says of its caller, and what its server wants to know.
+#[derive(Debug)]
+pub(crate) struct Rounds {
+    /// Tells this call from all others: each could be another client's.
+    pub(in crate::gateway) number: u64,
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    capabilities: Value,
+    level: Option<Level>,
+    /// Whose call it is, once that is known.
+    server: Option<Arc<str>>,
+    /// How the caller hears of progress, if it wants to.
+    patience: Option<Patience>,
+    waiting: IndexMap<String, Waiting>,
+    /// What the caller brought without having been asked.
+    brought: Answers,
+    /// What the caller would have to be able to do for a question that was refused for it.
+    lacking: Option<Value>,
+}
+
+/// By the names the questions have.
+pub(super) type Answers = IndexMap<String, RawJson>;
+
+#[derive(Debug)]
+struct Waiting {
+    method: String,
+    params: Option<RawJson>,
+    asker: oneshot::Sender<RawJson>,
+}
+
+/// Takes a question back that its server no longer wants answered.
+struct Asking<'a> {
+    rounds: &'a Rounds,
+    key: String,
+}
+
+// === impl Rounds ===
+
+impl Rounds {
+    pub(super) fn new(envelope: Envelope, brought: Answers) -> Self {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        Self {
+            // Clients with a session have random ones.
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
+            state: Mutex::new(State {
+                capabilities: envelope.capabilities,
+                level: envelope.level,
+                server: None,
+                patience: None,
+                waiting: IndexMap::new(),
+                brought,
+                lacking: None,
+            }),
+            changed: Notify::new(),
+        }
+    }
+
+    /// The caller is back: with answers, and with whatever it says of itself now.
+    pub(super) fn resume(&self, envelope: Envelope, token: Option<RawJson>, answers: Answers) {
+        let mut state = self.state();
+        state.capabilities = envelope.capabilities;
+        state.level = envelope.level;
+        if let Some(patience) = &state.patience {
+            patience.renew(token);
+        }
+        for (key, answer) in answers {
+            // What was not asked is nobody's, and what is no answer leaves the question open.
+            if is_answer(&answer)
+                && let Some(waiting) = state.waiting.shift_remove(&key)
+            {
+                // It may have given up a moment ago.
+                let _ = waiting.asker.send(answer);
+            }
+        }
+    }
+
+    /// Has the caller asked, when it comes to that.
+    pub(in crate::gateway) async fn ask(
+        &self,
+        request: &ServerRequest,
+    ) -> Result<RawJson, RpcError> {
+        let (key, answer) = {
+            let mut state = self.state();
+            if let Some(lacking) = lacking(&state.capabilities, request)? {
+                state.lacking = Some(lacking);
+                let message = format!("the client does not offer {}", request.method);
+                return Err(RpcError::with(METHOD_NOT_FOUND, message));
+            }
+            let key = key(request);
+            if let Some(answer) = state.brought.shift_remove(&key).filter(is_answer) {
+                return Ok(answer);
+            }
+            if state.waiting.len() >= MAX_WAITING || state.waiting.contains_key(&key) {
+                return Err(RpcError::with(INTERNAL, "too many questions at once"));
+            }
+            let (asker, answer) = oneshot::channel();
+            let (method, params) = (request.method.clone(), request.params.clone());
+            state.waiting.insert(key.clone(), Waiting { method, params, asker });
+            (key, answer)
+        };
+        self.changed.notify_waiters();
+        let _asking = Asking { rounds: self, key };
+        answer.await.map_err(|_| RpcError::with(INTERNAL, "the client did not answer"))
+    }
+
+    /// Waits until there are questions, and all of them are there. Cancel safe.
+    pub(super) async fn questions(&self) -> RawJson {
+        loop {
+            let changed = self.changed.notified();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            if self.state().waiting.is_empty() {
+                changed.await;
+            } else if tokio::time::timeout(QUIET, changed).await.is_err()
+                && let Some(questions) = self.state().questions()
+            {
+                return questions;
+            }
+        }
+    }
+
+    /// What the caller would have to be able to do for the server to get what it asked for.
+    pub(super) fn lacking(&self) -> Option<Value> {
+        self.state().lacking.clone()
+    }
+
+    pub(in crate::gateway) fn level(&self) -> Option<Level> {
+        self.state().level
+    }
+
+    pub(in crate::gateway) fn goes_to(&self, server: &Arc<str>, patience: Option<&Patience>) {
+        let mut state = self.state();
+        state.server = Some(server.clone());
+        state.patience = patience.cloned();
+    }
+
+    /// What a server logs, if the caller asked for it with this call.
+    pub(in crate::gateway) fn offer_log(&self, stream: &Outlet, logged: &Notification) {
+        let state = self.state();
+        let Some(level) = state.level else { return };
+        let ours = state.server.as_deref().is_some_and(|server| *server == *logged.server);
+        if ours && news::is_at_least(level, logged.params.as_ref()) {
+            let params = logged.params.as_ref().map(RawJson::as_bytes);
+            stream.offer(wire::notification(&logged.method, params));
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl State ===
+
+impl State {
+    /// All that wait for an answer, as the caller gets them.
+    fn questions(&self) -> Option<RawJson> {
+        let all = self.waiting.iter().map(|(key, waiting)| {
+            let mut question = json!({ "method": waiting.method });
+            if let Some(params) = waiting.params.as_ref().and_then(|params| stateless(params).ok())
+            {
+                question["params"] = params;
+            }
+            (key.clone(), question)
+        });
+        (!self.waiting.is_empty()).then(|| Value::Object(all.collect()).into())
+    }
+}
+
+/// The params of a question without what has no meaning where nobody can be called back.
+fn stateless(params: &RawJson) -> serde_json::Result<Value> {
+    let mut params: serde_json::Map<String, Value> = params.parse()?;
+    for gone in ["_meta", "task", "elicitationId"] {
+        params.remove(gone);
+    }
+    Ok(params.into())
+}
+
+/// What a question is called: what its server calls it.
+fn key(request: &ServerRequest) -> String {
+    let id = request.id.as_str();
+    serde_json::from_str(id).unwrap_or_else(|_| id.to_owned())
+}
+
+fn is_answer(answer: &RawJson) -> bool {
+    answer.as_bytes().starts_with(b"{")
+}
+
+/// What a client would have to declare to be asked this, if it has not.
+fn lacking(declared: &Value, request: &ServerRequest) -> Result<Option<Value>, RpcError> {
+    let params = request.params.as_ref().and_then(|params| params::object(params).ok());
+    let has = |field: &str| params.as_ref().is_some_and(|params| params.contains_key(field));
+    let mode = params.as_ref().and_then(|params| params.get("mode").copied()).map(RawValue::get);
+    let (capability, part) = match request.method.as_str() {
+        "elicitation/create" if mode == Some("\"url\"") => ("elicitation", Some("url")),
+        "elicitation/create" => ("elicitation", Some("form")),
+        "sampling/createMessage" if has("tools") || has("toolChoice") => {
+            ("sampling", Some("tools"))
+        }
+        "sampling/createMessage" => ("sampling", None),
+        "roots/list" => ("roots", None),
+        other => {
+            let message = format!("a client of {} cannot be asked {other}", super::VERSION);
+            return Err(RpcError::with(METHOD_NOT_FOUND, message));
+        }
+    };
+    let declared = declared.get(capability).and_then(Value::as_object);
+    let fits = declared.is_some_and(|declared| match part {
+        // To declare no kind means forms.
+        Some("form") => declared.contains_key("form") || declared.is_empty(),
+        Some(part) => declared.contains_key(part),
+        None => true,
+    });
+    let wanted = match part {
+        Some(part) if declared.is_some() || part != "form" => json!({ capability: { part: {} } }),
+        _ => json!({ capability: {} }),
+    };
+    Ok((!fits).then_some(wanted))
+}
+
+// === impl Asking ===
+
+impl Drop for Asking<'_> {
+    fn drop(&mut self) {
+        self.rounds.state().waiting.shift_remove(&self.key);
+    }
+}
