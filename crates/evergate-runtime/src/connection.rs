@@ -24,7 +24,7 @@ pub(crate) use call_watch::{CallTrack, CallWatch, Pulse};
 pub(crate) use dialect::{Asking, Params};
 pub use handshake::Protocol;
 pub(crate) use handshake::{Beginning, Begun, Peer};
-pub(crate) use inbox::{Garbage, Inbox, InboxContext};
+pub(crate) use inbox::{Acknowledgement, Garbage, Honoured, Inbox, InboxContext};
 pub(crate) use reporter::Reporter;
 pub(crate) use stale_lists::ListKind;
 
@@ -87,6 +87,9 @@ impl Connection {
         reporter: Reporter,
         tasks: Tasks,
     ) -> Self {
+        if peer.version.is_modern() {
+            inbox.expect_no_requests();
+        }
         Self {
             generation: reporter.generation(),
             link,

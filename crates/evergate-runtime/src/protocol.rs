@@ -7,6 +7,7 @@ mod object_fields;
 mod param_headers;
 mod raw_json;
 mod request;
+mod subscription_id;
 mod value_scanner;
 mod version;
 
@@ -23,6 +24,7 @@ pub(crate) use param_headers::{
 pub use raw_json::RawJson;
 pub use request::{error_response, notification, request, result_response};
 pub(crate) use request::{tool_call, tool_params, with_progress_token};
+pub(crate) use subscription_id::{subscription_id, without_subscription_id};
 pub(crate) use value_scanner::ValueScanner;
 pub(crate) use version::Era;
 pub use version::ProtocolVersion;
@@ -47,6 +49,7 @@ pub(crate) mod method {
     pub(crate) const SET_LEVEL: &str = "logging/setLevel";
     pub(crate) const SUBSCRIBE: &str = "resources/subscribe";
     pub(crate) const LISTEN: &str = "subscriptions/listen";
+    pub(crate) const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
     pub(crate) const UNSUBSCRIBE: &str = "resources/unsubscribe";
     pub(crate) const SAMPLING: &str = "sampling/createMessage";
     pub(crate) const ELICITATION: &str = "elicitation/create";

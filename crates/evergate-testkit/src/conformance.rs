@@ -22,7 +22,7 @@ mod telling;
 mod tools;
 
 use asking::Asking;
-pub(crate) use telling::is_level;
+pub(crate) use telling::{is_as_severe, is_level};
 
 /// How long a client that polls a stream waits before it comes back.
 const RETRY_MS: u64 = 500;

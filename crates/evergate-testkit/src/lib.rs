@@ -21,5 +21,5 @@ pub use fault::{Fault, FaultRule, SessionLoss};
 pub use http::{AnswerStyle, HttpServer, serve_http_io};
 pub use lines::serve_lines;
 pub use memory::MemoryServer;
-pub use server::{Counters, Eras, ListKind, Server};
+pub use server::{Counters, Eras, ListKind, ListenEnd, Server};
 pub use stdio::stdio_server_path;

@@ -7,11 +7,11 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWrite, AsyncWriteExt, BufReader
 use tokio::sync::mpsc;
 
 use crate::Server;
-use crate::fault::{ArmedFault, Incoming, SessionLoss};
+use crate::fault::{ArmedFault, Fault, Incoming, SessionLoss};
 use crate::jsonrpc::{Message, Outcome, Request, unbound_error};
 use crate::one_stream;
-use crate::server::Exchange;
-use crate::server::modern::{Listening, MODERN};
+use crate::server::modern::MODERN;
+use crate::server::{Exchange, Listen};
 use crate::session::{OUTBOX_LIMIT, Outgoing, Session, Sink};
 use crate::tasks::Tasks;
 
@@ -112,8 +112,10 @@ impl<'a> Connection<'a> {
         if self.server.is_modern(&request.params, None) {
             return self.receive_modern(request, fault);
         }
-        if let Some(refused) = self.server.refuse_legacy(&request) {
-            return self.say(refused.encode(&request.id));
+        let pinned = self.server.pins() && self.is_modern();
+        let refused = pinned.then(|| Server::no_handshake(&request));
+        if let Some(refused) = refused.or_else(|| self.server.refuse_legacy(&request)) {
+            return self.refuse(&request, fault, &refused);
         }
         if request.method == "initialize" {
             return self.receive_initialize(request, fault);
@@ -125,7 +127,7 @@ impl<'a> Connection<'a> {
         };
         if let Some(shape) = refused {
             let (code, message) = shape.as_error();
-            return self.say(Outcome::error(code, message).encode(&request.id));
+            return self.refuse(&request, fault, &Outcome::error(code, message));
         }
         // A ping may come before the session; one that nobody can find serves as well.
         let session = self.session.clone();
@@ -138,8 +140,10 @@ impl<'a> Connection<'a> {
 
     /// Without a handshake; one session for all of them knows what is under way.
     fn receive_modern(&mut self, request: Request, fault: Option<ArmedFault>) {
-        if let Some(refusal) = Server::refuse_modern(&request) {
-            return self.say(refusal.encode(&request.id));
+        let late = self.server.pins() && self.session.is_some() && !self.is_modern();
+        let refused = late.then(Server::refuse_late_modern);
+        if let Some(refused) = refused.or_else(|| self.server.refuse_modern(&request)) {
+            return self.refuse(&request, fault, &refused);
         }
         let session = self.session.get_or_insert_with(|| {
             let session = self.server.open_session(self.home, Some(self.outbox.clone()));
@@ -148,12 +152,23 @@ impl<'a> Connection<'a> {
         });
         let (session, sink) = (session.clone(), Sink::Outbox(self.outbox.clone()));
         if request.method == "subscriptions/listen" {
-            let listening = Listening::new(&request);
-            session.listen(listening.clone());
-            for uri in listening.resources() {
-                self.server.update(|_| session.subscribe(uri));
-            }
-            sink.send(listening.acknowledgement());
+            let server = self.server.clone();
+            self.tasks.spawn(async move {
+                let fault = fault.as_ref().map(|armed| &*armed.fault);
+                if one_stream::refuse(&sink, &request, fault) {
+                    return;
+                }
+                let exchange = session.begin(&request.id);
+                if let Some(Fault::DelayAnswer(delay)) = fault {
+                    tokio::time::sleep(*delay).await;
+                }
+                if !exchange.cancelled.is_cancelled() {
+                    let listen = Listen::new(&request, &server.state());
+                    sink.send(listen.acknowledgement());
+                    // Last: whoever waits for it may have news at once.
+                    server.update(|_| session.listen(listen));
+                }
+            });
             return;
         }
         let exchange = Exchange::begin(self.server, &session, sink, request);
@@ -171,6 +186,26 @@ impl<'a> Connection<'a> {
                 tokio::time::sleep(delay).await;
             }
             one_stream::answer_initialize(&server, &session, &sink, &request, fault).await;
+        });
+    }
+
+    fn is_modern(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.protocol() == MODERN)
+    }
+
+    /// Refuses a request, unless a fault keeps even that from being said.
+    fn refuse(&self, request: &Request, fault: Option<ArmedFault>, refusal: &Outcome) {
+        let sink = Sink::Outbox(self.outbox.clone());
+        let (request, answer) = (request.clone(), refusal.encode(&request.id));
+        self.tasks.spawn(async move {
+            let fault = fault.as_ref().map(|armed| &*armed.fault);
+            if one_stream::refuse(&sink, &request, fault) {
+                return;
+            }
+            if let Some(Fault::DelayAnswer(delay)) = fault {
+                tokio::time::sleep(*delay).await;
+            }
+            one_stream::send(&sink, &request, fault, answer);
         });
     }
 

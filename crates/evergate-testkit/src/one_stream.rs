@@ -44,7 +44,7 @@ pub(crate) async fn answer_initialize(
 }
 
 /// Faults that keep a request from being executed; `true` if this was one.
-fn refuse(sink: &Sink, request: &Request, fault: Option<&Fault>) -> bool {
+pub(crate) fn refuse(sink: &Sink, request: &Request, fault: Option<&Fault>) -> bool {
     let error = |code, message: &str| Outcome::error(code, message).encode(&request.id);
     match fault {
         Some(Fault::SessionLoss(shape)) => {
@@ -63,7 +63,7 @@ fn refuse(sink: &Sink, request: &Request, fault: Option<&Fault>) -> bool {
     true
 }
 
-fn send(sink: &Sink, request: &Request, fault: Option<&Fault>, answer: String) {
+pub(crate) fn send(sink: &Sink, request: &Request, fault: Option<&Fault>, answer: String) {
     match fault {
         Some(Fault::HangMidStream) => return,
         Some(Fault::ExecuteThenCut | Fault::CutMidStream { .. }) => {

@@ -19,11 +19,14 @@ mod counters;
 mod dispatch;
 pub(crate) mod modern;
 mod offer;
+mod subscription;
 mod to_client;
 
 pub use counters::Counters;
 pub(crate) use dispatch::Exchange;
 pub use modern::Eras;
+pub(crate) use subscription::Listen;
+pub use subscription::ListenEnd;
 pub use to_client::ListKind;
 
 /// The newest revision that a new server negotiates.
@@ -61,6 +64,8 @@ pub(crate) struct State {
     pub(crate) http: HttpOptions,
     newest_protocol: String,
     eras: Eras,
+    pins: bool,
+    stray_session_ids: bool,
     capabilities: Option<Value>,
     instructions: Option<String>,
     rules: Vec<Rule>,
@@ -107,6 +112,8 @@ impl Server {
             http: HttpOptions::default(),
             newest_protocol: NEWEST_PROTOCOL.into(),
             eras: Eras::default(),
+            pins: false,
+            stray_session_ids: false,
             capabilities: None,
             instructions: None,
             rules: Vec::new(),
@@ -227,8 +234,12 @@ impl Server {
         let state = self.state();
         let mut counters = state.tally.clone();
         counters.sessions_open = state.sessions.len() as u64;
-        counters.subscriptions =
-            state.sessions.iter().flat_map(|session| session.subscriptions()).collect();
+        counters.subscriptions = state
+            .sessions
+            .iter()
+            .filter(|session| !session.is_over())
+            .flat_map(|session| session.subscriptions())
+            .collect();
         counters
     }
 

@@ -7,8 +7,8 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::server::lock;
-use crate::server::modern::{Listening, MODERN};
+use crate::server::modern::MODERN;
+use crate::server::{Listen, lock};
 
 pub(crate) mod outgoing;
 pub(crate) mod streams;
@@ -36,7 +36,7 @@ struct State {
     in_flight: HashMap<String, CancellationToken>,
     expired: bool,
     /// Asked for changes, in the revision in which they come only then.
-    listens: Vec<Listening>,
+    listens: Vec<Listen>,
     /// What the client said that it can be asked for.
     client_capabilities: Value,
 }
@@ -75,12 +75,28 @@ impl Session {
         lock(&self.state).client_capabilities = capabilities;
     }
 
-    pub(crate) fn listen(&self, listening: Listening) {
-        lock(&self.state).listens.push(listening);
+    // --- what a client listens to without a handshake ---
+
+    pub(crate) fn listen(&self, listen: Listen) {
+        lock(&self.state).listens.push(listen);
     }
 
-    pub(crate) fn listens(&self) -> Vec<Listening> {
+    /// Ends one. Its stream ends with it where it has one of its own.
+    pub(crate) fn unlisten(&self, id: &str) {
+        let mut state = lock(&self.state);
+        state.listens.retain(|listen| listen.id != id);
+        if state.listens.is_empty() {
+            state.streams.end_listening();
+        }
+    }
+
+    pub(crate) fn listens(&self) -> Vec<Listen> {
         lock(&self.state).listens.clone()
+    }
+
+    /// It was only there for its stream, and that is gone.
+    pub(crate) fn is_over(&self) -> bool {
+        self.protocol() == MODERN && !self.is_listening()
     }
 
     // --- subscriptions ---
@@ -98,7 +114,9 @@ impl Session {
     }
 
     pub(crate) fn subscriptions(&self) -> Vec<String> {
-        lock(&self.state).subscriptions.iter().cloned().collect()
+        let state = lock(&self.state);
+        let listened = state.listens.iter().flat_map(Listen::resources);
+        listened.map(str::to_owned).chain(state.subscriptions.iter().cloned()).collect()
     }
 
     // --- requests in flight ---
@@ -110,9 +128,7 @@ impl Session {
     }
 
     pub(crate) fn cancel(&self, id: &str) {
-        let mut state = lock(&self.state);
-        state.listens.retain(|listening| listening.id != id);
-        if let Some(token) = state.in_flight.get(id) {
+        if let Some(token) = lock(&self.state).in_flight.get(id) {
             token.cancel();
         }
     }

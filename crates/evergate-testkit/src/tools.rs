@@ -5,8 +5,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::Server;
+use crate::conformance::is_as_severe;
 use crate::jsonrpc::{Outcome, Request, notification};
-use crate::server::modern::{self, MODERN};
+use crate::server::modern::{self, Envelope, MODERN};
 use crate::session::{Session, Sink};
 
 /// Tools that speak before they answer, so that HTTP must answer with a stream.
@@ -120,7 +121,19 @@ pub(crate) async fn run(
             let said = json!({ "level": "info", "logger": "testkit", "data": "from the tool log" });
             let said = arguments.get("params").unwrap_or(&said);
             let method = arguments["method"].as_str().unwrap_or("notifications/message");
-            sink.send(notification(method, said));
+            let level = said["level"].as_str().unwrap_or_default();
+            let wanted = if method != "notifications/message" {
+                true
+            } else if modern {
+                Envelope::of(params).log_level().is_some_and(|wanted| is_as_severe(level, wanted))
+            } else {
+                // Without a word from the client it is the server that chooses.
+                let wanted = server.state().tally.log_level.clone();
+                wanted.is_none_or(|wanted| is_as_severe(level, &wanted))
+            };
+            if wanted {
+                sink.send(notification(method, said));
+            }
             Outcome::text("logged")
         }
         "raw" => Outcome::Result(arguments["json"].as_str().unwrap_or("{}").into()),

@@ -1,7 +1,7 @@
 //! Everything a server sends that is not the response to its own POST: answers by id, requests, notifications.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -26,8 +26,12 @@ pub(crate) struct Inbox {
     context: InboxContext,
     generation: Generation,
     in_flight: Mutex<InFlight>,
+    /// What we asked to hear of changes with, by our id, each until the server has taken it up.
+    listens: Mutex<HashMap<u64, Option<oneshot::Sender<Honoured>>>>,
     /// The server's requests that are being handled, by its id for them.
     handling: Mutex<HashMap<RawJson, CancellationToken>>,
+    /// The revision has no requests of servers: what looks like one gets no answer.
+    asks_nothing: AtomicBool,
     /// How many of them at once; a server that asks for more is out of order.
     capacity: Arc<Semaphore>,
     pings: Arc<Semaphore>,
@@ -78,6 +82,28 @@ pub(crate) struct Pending {
     reply: Option<oneshot::Receiver<Result<Answer, SendFailure>>>,
 }
 
+/// The server's word that it has taken up a request to hear of changes. While it is kept, the server may end that request
+/// unasked.
+#[derive(Debug)]
+pub(crate) struct Acknowledgement {
+    inbox: Arc<Inbox>,
+    id: u64,
+    said: oneshot::Receiver<Honoured>,
+}
+
+/// How much of what was asked for will be heard of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Honoured {
+    Something,
+    Nothing,
+}
+
+#[derive(Deserialize)]
+struct Acknowledged {
+    #[serde(default)]
+    notifications: serde_json::Map<String, serde_json::Value>,
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct ProgressToken<'a> {
@@ -104,7 +130,9 @@ impl Inbox {
             context,
             generation,
             in_flight: Mutex::default(),
+            listens: Mutex::default(),
             handling: Mutex::default(),
+            asks_nothing: AtomicBool::new(false),
             capacity: Arc::new(Semaphore::new(MAX_HANDLING)),
             pings: Arc::new(Semaphore::new(MAX_HANDLING)),
             refusals: Arc::new(Semaphore::new(MAX_HANDLING)),
@@ -140,6 +168,18 @@ impl Inbox {
         }
         drop(in_flight);
         Pending { inbox: self.clone(), id: watch.id(), reply: Some(reply) }
+    }
+
+    /// From here on the server may not ask for anything by itself: since 2026-07-28 it does so by its results.
+    pub(crate) fn expect_no_requests(&self) {
+        self.asks_nothing.store(true, Ordering::Relaxed);
+    }
+
+    /// Expects the server to take up a request to hear of changes.
+    pub(crate) fn expect_acknowledgement(self: &Arc<Self>, id: u64) -> Acknowledgement {
+        let (sender, said) = oneshot::channel();
+        self.listens().insert(id, Some(sender));
+        Acknowledgement { inbox: self.clone(), id, said }
     }
 
     /// Follows a request whose answer comes another way, for its progress and for what the server asks because of it.
@@ -222,6 +262,10 @@ impl Inbox {
         link: &Link,
         cause: Option<&Arc<CallWatch>>,
     ) {
+        if self.asks_nothing.load(Ordering::Relaxed) {
+            self.context.garbage.add(format!("a request ({method}), where there are none"));
+            return;
+        }
         // Pings have places of their own: they are answered at once, however busy the embedder is.
         let places = if method == method::PING { &self.pings } else { &self.capacity };
         let Ok(permit) = places.clone().try_acquire_owned() else {
@@ -331,6 +375,7 @@ impl Inbox {
         match name {
             method::PROGRESS => self.progress(params),
             method::CANCELLED => self.cancelled(params.as_ref()),
+            method::ACKNOWLEDGED => self.acknowledged(params.as_ref(), cause),
             "notifications/tools/list_changed" => self.stale_lists.mark(ListKind::Tools),
             "notifications/prompts/list_changed" => self.stale_lists.mark(ListKind::Prompts),
             "notifications/resources/list_changed" => self.stale_lists.mark(ListKind::Resources),
@@ -339,7 +384,7 @@ impl Inbox {
                     server: self.context.server.clone(),
                     generation: self.generation,
                     method: name.to_owned(),
-                    params,
+                    params: params.map(protocol::without_subscription_id),
                 };
                 let sink = cause.and_then(|watch| watch.track()?.on_notification.as_ref());
                 match sink {
@@ -365,18 +410,46 @@ impl Inbox {
         }
     }
 
-    /// The server no longer wants an answer to a request of its own.
+    /// Between the server and us: nobody else asked for it.
+    fn acknowledged(&self, params: Option<&RawJson>, cause: Option<&Arc<CallWatch>>) {
+        let id = params.and_then(protocol::subscription_id);
+        let Some(id) = id.or_else(|| cause.map(|watch| watch.id())) else { return };
+        let Some(said) = self.listens().get_mut(&id).and_then(Option::take) else { return };
+        let fields = params.and_then(|params| params.parse::<Acknowledged>().ok());
+        let nothing = fields.is_some_and(|fields| {
+            let brings = |value: &serde_json::Value| match value {
+                serde_json::Value::Array(some) => !some.is_empty(),
+                value => *value == true,
+            };
+            !fields.notifications.values().any(brings)
+        });
+        // Whoever waited for it may have given up.
+        let _ = said.send(if nothing { Honoured::Nothing } else { Honoured::Something });
+    }
+
+    /// The server no longer wants an answer to a request of its own, or ends what we listen to.
     fn cancelled(&self, params: Option<&RawJson>) {
         let Some(params) = params else { return };
         let Ok(fields) = serde_json::from_slice::<Cancelled<'_>>(params.as_bytes()) else { return };
         let Ok(id) = RawJson::from_text(fields.request_id.get().to_owned()) else { return };
         if let Some(withdrawn) = self.handling().remove(&id) {
             withdrawn.cancel();
+            return;
+        }
+        let ours = id.as_str().trim_matches('"').parse::<u64>();
+        if let Ok(id) = ours
+            && self.listens().contains_key(&id)
+        {
+            self.fail(id, TransportError::StreamEnded);
         }
     }
 
     fn in_flight(&self) -> MutexGuard<'_, InFlight> {
         self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn listens(&self) -> MutexGuard<'_, HashMap<u64, Option<oneshot::Sender<Honoured>>>> {
+        self.listens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn handling(&self) -> MutexGuard<'_, HashMap<RawJson, CancellationToken>> {
@@ -407,6 +480,29 @@ impl Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         self.inbox.in_flight().waiting.remove(&self.id);
+    }
+}
+
+// === impl Acknowledgement ===
+
+impl Acknowledgement {
+    /// Resolves once, when the server has said it; never, if it does not.
+    pub(crate) async fn said(&mut self) -> Honoured {
+        match (&mut self.said).await {
+            Ok(honoured) => honoured,
+            Err(_) => std::future::pending().await,
+        }
+    }
+
+    /// What it has said already.
+    pub(crate) fn said_already(&mut self) -> Option<Honoured> {
+        self.said.try_recv().ok()
+    }
+}
+
+impl Drop for Acknowledgement {
+    fn drop(&mut self) {
+        self.inbox.listens().remove(&self.id);
     }
 }
 

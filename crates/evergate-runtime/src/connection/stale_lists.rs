@@ -1,8 +1,11 @@
 //! What a server said has changed.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
 
 /// Which lists a server said have changed and have not been listed since. A flag per list, so that a burst costs one
 /// listing, and a change that is announced during a listing is not lost.
@@ -12,6 +15,9 @@ pub(crate) struct StaleLists {
     changed: Notify,
     /// The number of the newest listing that is complete.
     listed: watch::Sender<u64>,
+    /// Nothing is to be listed before this, or before it is released.
+    held_until: OnceLock<Instant>,
+    released: CancellationToken,
 }
 
 #[derive(Debug, Default)]
@@ -62,8 +68,23 @@ impl StaleLists {
         number
     }
 
+    /// Holds back the first listing until [`Self::release`], or for this long: what is listed before somebody listens for
+    /// changes would have to be listed again.
+    pub(crate) fn hold(&self, longest: Duration) {
+        // Once per connection.
+        let _ = self.held_until.set(Instant::now() + longest);
+    }
+
+    pub(crate) fn release(&self) {
+        self.released.cancel();
+    }
+
     /// Resolves when something is marked.
     pub(crate) async fn marked(&self) {
+        if let Some(until) = self.held_until.get() {
+            // Late is as good as released.
+            let _ = timeout_at(*until, self.released.cancelled()).await;
+        }
         while self.marks().flags == 0 {
             self.changed.notified().await;
         }

@@ -1,10 +1,11 @@
 //! What a server was told that it forgets with its session: told again after every new handshake.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use indexmap::IndexMap;
-use tokio::sync::{Notify, broadcast};
+use tokio::sync::{broadcast, watch};
 use tokio::time::timeout;
 
 use crate::connection::Connection;
@@ -15,23 +16,23 @@ use crate::protocol::{self, RawJson, method};
 #[derive(Debug, Default)]
 pub(crate) struct SideState {
     kept: Mutex<Kept>,
-    /// Other resources are subscribed than before.
-    changed: Notify,
+    /// How often the resources that somebody wants to hear of became others. Changes together with them.
+    changes: watch::Sender<u64>,
+    /// Up to which change a server without a handshake was told of them.
+    told: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
 struct Kept {
     log_level: Option<String>,
     subscriptions: IndexMap<String, Subscription>,
-    /// Subscriptions begun so far.
-    begun: u64,
 }
 
 /// One resource, and who wants to hear of it.
 #[derive(Debug)]
 struct Subscription {
-    /// Tells it from an earlier one of the same resource that was ended meanwhile.
-    number: u64,
+    /// The change that it came with; tells it from an earlier one of the same resource that was ended meanwhile.
+    since: u64,
     /// Somebody's request for it succeeded.
     taken: bool,
     /// Requests for it that are under way.
@@ -44,9 +45,12 @@ struct Subscription {
 pub(crate) struct Subscribing<'a> {
     state: &'a SideState,
     uri: &'a str,
-    number: u64,
+    since: u64,
     succeeded: bool,
 }
+
+/// How long a subscription may wait for a server that does not take up what it is told.
+const TOLD_WITHIN: Duration = Duration::from_secs(5);
 
 // === impl SideState ===
 
@@ -59,39 +63,59 @@ impl SideState {
         self.kept().log_level.clone()
     }
 
-    /// The resources somebody wants to hear of.
-    pub(crate) fn subscriptions(&self) -> Vec<String> {
-        self.kept().subscriptions.keys().cloned().collect()
+    /// The resources somebody wants to hear of, and which change made them so.
+    pub(crate) fn subscriptions(&self) -> (u64, HashSet<String>) {
+        let kept = self.kept();
+        (*self.changes.borrow(), kept.subscriptions.keys().cloned().collect())
     }
 
-    /// Resolves when there are others. Only one task may wait for it.
-    pub(crate) async fn changed(&self) {
-        self.changed.notified().await;
+    /// Those of which somebody was promised news.
+    pub(crate) fn promised(&self) -> Vec<String> {
+        let kept = self.kept();
+        let taken = kept.subscriptions.iter().filter(|(_, subscription)| subscription.taken);
+        taken.map(|(uri, _)| uri.clone()).collect()
+    }
+
+    /// Changes when there are others.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// The server was told of everything up to this change, as far as it wants to know.
+    pub(crate) fn set_told(&self, change: u64) {
+        self.told.send_if_modified(|told| {
+            let newer = change > *told;
+            *told = change.max(*told);
+            newer
+        });
     }
 
     /// `None` if there are `limit` subscriptions already.
     pub(crate) fn subscribe<'a>(&'a self, uri: &'a str, limit: usize) -> Option<Subscribing<'a>> {
         let mut kept = self.kept();
-        let Kept { subscriptions, begun, .. } = &mut *kept;
-        if !subscriptions.contains_key(uri) {
-            if subscriptions.len() >= limit {
+        if !kept.subscriptions.contains_key(uri) {
+            if kept.subscriptions.len() >= limit {
                 return None;
             }
-            *begun += 1;
+            let subscription = Subscription { since: self.change(), taken: false, asking: 0 };
+            kept.subscriptions.insert(uri.to_owned(), subscription);
         }
-        let subscription = subscriptions.entry(uri.to_owned()).or_insert(Subscription {
-            number: *begun,
-            taken: false,
-            asking: 0,
-        });
+        let subscription = kept.subscriptions.get_mut(uri)?;
         subscription.asking += 1;
-        self.changed.notify_one();
-        Some(Subscribing { state: self, uri, number: subscription.number, succeeded: false })
+        Some(Subscribing { state: self, uri, since: subscription.since, succeeded: false })
     }
 
     pub(crate) fn unsubscribe(&self, uri: &str) {
-        self.kept().subscriptions.shift_remove(uri);
-        self.changed.notify_one();
+        let mut kept = self.kept();
+        if kept.subscriptions.shift_remove(uri).is_some() {
+            self.change();
+        }
+    }
+
+    /// Counts a change. To be called while `kept` is locked.
+    fn change(&self) -> u64 {
+        self.changes.send_modify(|changes| *changes += 1);
+        *self.changes.borrow()
     }
 
     /// Tells a new connection what its predecessors knew. `news` hears of every subscribed resource once, because it
@@ -103,31 +127,24 @@ impl SideState {
         per_request: Duration,
         news: &broadcast::Sender<Notification>,
     ) {
+        // Without a handshake nothing is forgotten: requests say it themselves, and who listens asks for it.
+        if connection.peer().version.is_modern() {
+            return;
+        }
         let (log_level, subscriptions) = {
             let kept = self.kept();
             (kept.log_level.clone(), kept.subscriptions.keys().cloned().collect::<Vec<_>>())
         };
-        // Without a handshake nothing is forgotten: requests say it themselves, and who listens asks for it.
-        let modern = connection.peer().version.is_modern();
         if let Some(level) = log_level
             && connection.peer().offers.logging
-            && !modern
         {
             let params = serde_json::json!({ "level": level });
             tell(connection, method::SET_LEVEL, &params, per_request).await;
         }
         for uri in subscriptions {
             let params = serde_json::json!({ "uri": uri });
-            if !modern {
-                tell(connection, method::SUBSCRIBE, &params, per_request).await;
-            }
-            // Nobody listening is fine.
-            let _ = news.send(Notification {
-                server: server.clone(),
-                generation: connection.generation(),
-                method: method::RESOURCE_UPDATED.into(),
-                params: Some(RawJson::from(params)),
-            });
+            tell(connection, method::SUBSCRIBE, &params, per_request).await;
+            announce(&uri, connection, server, news);
         }
     }
 
@@ -139,6 +156,13 @@ impl SideState {
 // === impl Subscribing ===
 
 impl Subscribing<'_> {
+    /// Waits until a server without a handshake has been told of it. Not for ever: what it does not know by then is
+    /// announced once it does.
+    pub(crate) async fn told(&self) {
+        let mut told = self.state.told.subscribe();
+        let _ = timeout(TOLD_WITHIN, told.wait_for(|told| *told >= self.since)).await;
+    }
+
     /// The server took it.
     pub(crate) fn succeeded(mut self) {
         self.succeeded = true;
@@ -149,15 +173,32 @@ impl Drop for Subscribing<'_> {
     fn drop(&mut self) {
         let mut kept = self.state.kept();
         let Some(subscription) = kept.subscriptions.get_mut(self.uri) else { return };
-        if subscription.number != self.number {
+        if subscription.since != self.since {
             return;
         }
         subscription.asking -= 1;
         subscription.taken |= self.succeeded;
         if !subscription.taken && subscription.asking == 0 {
             kept.subscriptions.shift_remove(self.uri);
+            self.state.change();
         }
     }
+}
+
+/// Says of a subscribed resource that it changed, because it may have while nobody was told.
+pub(crate) fn announce(
+    uri: &str,
+    connection: &Connection,
+    server: &Arc<str>,
+    news: &broadcast::Sender<Notification>,
+) {
+    // Nobody listening is fine.
+    let _ = news.send(Notification {
+        server: server.clone(),
+        generation: connection.generation(),
+        method: method::RESOURCE_UPDATED.into(),
+        params: Some(RawJson::from(serde_json::json!({ "uri": uri }))),
+    });
 }
 
 async fn tell(

@@ -1,73 +1,288 @@
 //! Hearing of changes without a handshake (2026-07-28): one request that the server answers only in the end, and on whose
 //! stream it says what has changed. It is made again whenever it ends, and whenever something else is to be heard of.
+//!
+//! There is no replay, so what may have changed while nobody listened counts as changed once the server has said that it
+//! has taken up the request: not before, or what changes in between would be lost. The first listing waits for that word,
+//! which spares a second one, and a request for something else is made before the one in use is dropped, which spares a
+//! gap. In that moment a change may be told twice.
 
+use std::collections::HashSet;
+use std::future::{Future, pending};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
-use tokio::time::{Instant, sleep};
+use serde_json::{Map, Value};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Slot;
-use crate::connection::{Asking, Connection};
+use super::side_state::announce;
+use crate::connection::{Acknowledgement, Asking, Connection, Honoured};
+use crate::lifecycle::Loss;
 use crate::protocol::{code, method};
+use crate::transport::{Answer, SendFailure, Sign, TransportError};
 
-/// After a subscription ended; doubles while it keeps ending at once.
+/// After a request ended; doubles while it keeps ending soon. Half of it is left to chance.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
 /// One that lasted this long was worth coming back to.
 const LASTED: Duration = Duration::from_secs(5);
+/// Between two requests, however quickly the wishes change: clients subscribe in bursts.
+const PAUSE: Duration = Duration::from_millis(50);
+/// The server's word comes at once or, from a server out of order, not at all.
+const TAKEN_UP_WITHIN: Duration = Duration::from_secs(30);
+/// How long the first listing waits for it.
+const LISTED_WITHIN: Duration = Duration::from_secs(1);
 
-/// Listens for as long as the generation lives; the caller ends it by dropping it.
-pub(crate) async fn follow(connection: Arc<Connection>, slot: Arc<Slot>) {
-    let mut delay = FIRST_DELAY;
-    let mut first = true;
-    loop {
-        let Some(params) = wanted(&connection, &slot) else {
-            slot.side_state.changed().await;
-            continue;
-        };
-        // What happened while nobody listened is not told again.
-        if !std::mem::take(&mut first) {
-            connection.inbox().stale_lists().mark_all();
-        }
-        let watch = connection.watch(None);
-        let params = params.to_string();
-        let asking = Asking::plain(method::LISTEN, Some(params.as_bytes()));
-        let Ok(message) = connection.write(&watch, asking) else { return };
-        let began = Instant::now();
-        let ended = tokio::select! {
-            ended = connection.ask(message, &watch) => ended,
-            // The next one says what else is wanted.
-            () = slot.side_state.changed() => continue,
-        };
-        if let Ok(Err(error)) = &ended
-            && error.code == code::METHOD_NOT_FOUND
-        {
-            // There is nothing to hear.
-            return;
-        }
-        delay =
-            if began.elapsed() >= LASTED { FIRST_DELAY } else { (delay * 2).min(LONGEST_DELAY) };
-        sleep(delay).await;
-    }
+/// The task of one generation.
+struct Follower {
+    connection: Arc<Connection>,
+    slot: Arc<Slot>,
+    /// Of the resources that are to be heard of.
+    changes: watch::Receiver<u64>,
+    /// What is heard of now.
+    current: Option<Listen>,
+    /// When a request was last made.
+    asked_at: Option<Instant>,
+    /// Requests in a row that ended soon.
+    failures: u32,
 }
 
 /// What there is to hear of, as far as the server offers it.
-fn wanted(connection: &Connection, slot: &Slot) -> Option<Value> {
-    let offers: Value = connection.peer().capabilities.parse().unwrap_or_default();
-    let mut filter = Map::new();
-    for (list, field) in [
-        ("tools", "toolsListChanged"),
-        ("prompts", "promptsListChanged"),
-        ("resources", "resourcesListChanged"),
-    ] {
-        if offers[list]["listChanged"] == true {
-            filter.insert(field.to_owned(), true.into());
+struct Wanted {
+    filter: Map<String, Value>,
+    resources: HashSet<String>,
+    /// Of the subscriptions.
+    change: u64,
+}
+
+/// A request that is under way.
+struct Listen {
+    ending: Pin<Box<dyn Future<Output = Ended> + Send>>,
+    acknowledgement: Acknowledgement,
+    resources: HashSet<String>,
+    taken_up: Option<(Instant, Honoured)>,
+}
+
+type Ended = Result<Answer, SendFailure>;
+
+/// What a request came to in the end.
+enum End {
+    /// Worth another try after a while.
+    Soon,
+    /// It lasted, and is worth another try.
+    Later,
+    /// There is nothing to hear, unless something else is asked for.
+    Idle,
+    /// There is nothing to hear from this server.
+    Deaf,
+    /// The connection is of no more use.
+    Lost(Loss, TransportError),
+}
+
+/// Listens for as long as the generation lives; the caller ends it by dropping it.
+pub(crate) fn follow(connection: Arc<Connection>, slot: Arc<Slot>) -> impl Future<Output = ()> {
+    // Now, not when it is first polled: by then the first listing may have begun.
+    connection.inbox().stale_lists().hold(LISTED_WITHIN);
+    let changes = slot.side_state.changes();
+    let follower =
+        Follower { connection, slot, changes, current: None, asked_at: None, failures: 0 };
+    follower.run()
+}
+
+// === impl Follower ===
+
+impl Follower {
+    async fn run(mut self) {
+        loop {
+            if let Some(asked_at) = self.asked_at {
+                sleep_until(asked_at + PAUSE).await;
+            }
+            self.changes.mark_unchanged();
+            let wanted = Wanted::new(&self.connection, &self.slot);
+            let end = match self.listen_for(wanted).await {
+                Ok(()) => self.until_something_happens().await,
+                // Some servers take one at a time.
+                Err(End::Soon | End::Later) if self.current.take().is_some() => continue,
+                Err(end) => Some(end),
+            };
+            let Some(end) = end else { continue };
+            self.current = None;
+            // Whatever it was, nobody needs to wait for it.
+            self.connection.inbox().stale_lists().release();
+            match end {
+                End::Soon => self.back_off().await,
+                End::Later => {
+                    self.failures = 0;
+                    self.back_off().await;
+                }
+                End::Idle => self.changed().await,
+                End::Deaf => return self.stay_deaf().await,
+                End::Lost(loss, error) => {
+                    return self.connection.reporter().lost(loss, error).await;
+                }
+            }
         }
     }
-    let subscriptions = slot.side_state.subscriptions();
-    if !subscriptions.is_empty() {
-        filter.insert("resourceSubscriptions".to_owned(), subscriptions.into());
+
+    /// Has the server tell of what is wanted, if it does not yet.
+    async fn listen_for(&mut self, wanted: Wanted) -> Result<(), End> {
+        let Wanted { filter, resources, change } = wanted;
+        if filter.is_empty() {
+            self.current = None;
+        } else if self.current.as_ref().is_none_or(|current| current.resources != resources) {
+            self.asked_at = Some(Instant::now());
+            let mut next = Listen::begin(&self.connection, filter, resources).ok_or(End::Deaf)?;
+            let too_late = sleep(TAKEN_UP_WITHIN);
+            tokio::pin!(too_late);
+            let ended = loop {
+                tokio::select! {
+                    biased;
+                    honoured = next.acknowledgement.said() => {
+                        next.taken_up = Some((Instant::now(), honoured));
+                        break None;
+                    }
+                    ended = &mut next.ending => break Some(ended),
+                    _ = ending(&mut self.current) => self.current = None,
+                    () = &mut too_late => return Err(End::Soon),
+                }
+            };
+            // Both may have come at once.
+            next.look_for_word();
+            if next.taken_up.is_some() {
+                self.catch_up(&next);
+                self.slot.side_state.set_told(change);
+            }
+            if let Some(ended) = ended {
+                return Err(next.end(ended));
+            }
+            // Drops the one before, which ends it.
+            self.current = Some(next);
+        }
+        self.slot.side_state.set_told(change);
+        self.connection.inbox().stale_lists().release();
+        Ok(())
     }
-    (!filter.is_empty()).then(|| json!({ "notifications": filter }))
+
+    /// What was not heard of until now may have changed.
+    fn catch_up(&self, next: &Listen) {
+        if self.current.is_none() {
+            self.connection.inbox().stale_lists().mark_all();
+        }
+        let heard = |uri: &String| {
+            self.current.as_ref().is_some_and(|current| current.resources.contains(uri))
+        };
+        let promised = self.slot.side_state.promised();
+        self.announce(promised.iter().filter(|uri| next.resources.contains(*uri) && !heard(uri)));
+    }
+
+    fn announce<'a>(&self, uris: impl Iterator<Item = &'a String>) {
+        for uri in uris {
+            announce(uri, &self.connection, &self.slot.name, &self.slot.shared.notifications);
+        }
+    }
+
+    /// `None` if something else is wanted.
+    async fn until_something_happens(&mut self) -> Option<End> {
+        let ended = tokio::select! {
+            ended = ending(&mut self.current) => ended,
+            _ = self.changes.changed() => return None,
+        };
+        self.current.take().map(|current| current.end(ended))
+    }
+
+    async fn changed(&mut self) {
+        // Cannot fail: the slot keeps the sender.
+        let _ = self.changes.changed().await;
+    }
+
+    /// Waits a while, less if something else is wanted.
+    async fn back_off(&mut self) {
+        let delay = FIRST_DELAY.saturating_mul(1 << self.failures.min(16)).min(LONGEST_DELAY);
+        let delay = delay.mul_f64(1.0 - fastrand::f64() / 2.0);
+        self.failures += 1;
+        tokio::select! {
+            () = sleep(delay) => {}
+            () = self.changed() => {}
+        }
+    }
+
+    /// Keeps nobody waiting for what will not be heard of.
+    async fn stay_deaf(mut self) {
+        self.announce(self.slot.side_state.promised().iter());
+        loop {
+            self.slot.side_state.set_told(*self.changes.borrow_and_update());
+            self.changed().await;
+        }
+    }
+}
+
+// === impl Listen ===
+
+impl Listen {
+    fn begin(
+        connection: &Arc<Connection>,
+        filter: Map<String, Value>,
+        resources: HashSet<String>,
+    ) -> Option<Self> {
+        let watch = connection.watch(None);
+        let params = format!("{{\"notifications\":{}}}", Value::Object(filter));
+        let asking = Asking::plain(method::LISTEN, Some(params.as_bytes()));
+        // What we write ourselves are valid params.
+        let message = connection.write(&watch, asking).ok()?;
+        let acknowledgement = connection.inbox().expect_acknowledgement(watch.id());
+        let connection = connection.clone();
+        let ending = Box::pin(async move { connection.ask(message, &watch).await });
+        Some(Self { ending, acknowledgement, resources, taken_up: None })
+    }
+
+    fn look_for_word(&mut self) {
+        if self.taken_up.is_none() {
+            let word = self.acknowledgement.said_already();
+            self.taken_up = word.map(|honoured| (Instant::now(), honoured));
+        }
+    }
+
+    fn end(&self, ended: Ended) -> End {
+        match (ended, self.taken_up) {
+            (Err(SendFailure { sign: Sign::Lost(loss), error, .. }), _) => End::Lost(loss, error),
+            (Ok(Err(error)), _) if error.code == code::METHOD_NOT_FOUND => End::Deaf,
+            (Ok(Ok(_)), Some((_, Honoured::Nothing))) => End::Idle,
+            (_, Some((since, _))) if since.elapsed() >= LASTED => End::Later,
+            _ => End::Soon,
+        }
+    }
+}
+
+async fn ending(listen: &mut Option<Listen>) -> Ended {
+    match listen {
+        Some(listen) => (&mut listen.ending).await,
+        None => pending().await,
+    }
+}
+
+// === impl Wanted ===
+
+impl Wanted {
+    fn new(connection: &Connection, slot: &Slot) -> Self {
+        let offers: Value = connection.peer().capabilities.parse().unwrap_or_default();
+        let (change, resources) = slot.side_state.subscriptions();
+        let mut filter = Map::new();
+        for (list, field) in [
+            ("tools", "toolsListChanged"),
+            ("prompts", "promptsListChanged"),
+            ("resources", "resourcesListChanged"),
+        ] {
+            if offers[list]["listChanged"] == true {
+                filter.insert(field.to_owned(), true.into());
+            }
+        }
+        if !resources.is_empty() {
+            let mut uris: Vec<_> = resources.iter().cloned().collect();
+            uris.sort_unstable();
+            filter.insert("resourceSubscriptions".to_owned(), uris.into());
+        }
+        Self { filter, resources, change }
+    }
 }

@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use evergate_runtime::{Hub, MemoryConnector, RawJson, ServerHandle, Settings, StateKind};
-use evergate_testkit::{MemoryServer, Server};
+use evergate_runtime::{
+    Dialer, Handlers, HttpKind, Hub, MemoryConnector, RawJson, ServerHandle, Settings, StateKind,
+};
+use evergate_testkit::{MemoryServer, Server, serve_http_io};
 
 pub(crate) const SECOND: Duration = Duration::from_secs(1);
 
@@ -25,6 +27,37 @@ pub(crate) fn connector(memory: &MemoryServer) -> MemoryConnector {
 /// The default backoff without jitter: 1, 2, 4, 8, 16 s.
 pub(crate) fn steady(settings: Settings) -> Settings {
     settings.backoff(SECOND, 32 * SECOND, 2.0, 0.0)
+}
+
+/// How a server is reached, in memory both ways: so that time is virtual.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Over {
+    /// Streamable HTTP.
+    Http,
+    /// One message per line, as on the pipes of a child.
+    Lines,
+}
+
+/// A hub with `server` called `s`, reached like that.
+pub(crate) fn hub_over(over: Over, server: &Server, handlers: Handlers) -> (Hub, ServerHandle) {
+    let settings = match over {
+        Over::Http => Settings::http("http://s/mcp").http_kind(HttpKind::Streamable),
+        Over::Lines => Settings::memory(connector(&MemoryServer::new(server.clone()))),
+    };
+    let server = server.clone();
+    let dialer = Dialer::new(move |_| {
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        let server = server.clone();
+        tokio::spawn(async move { serve_http_io(&server, theirs).await });
+        std::future::ready(Ok(ours))
+    });
+    let builder = Hub::builder()
+        .server("s", steady(settings).refresh_every(None))
+        .handlers(handlers)
+        .dialer(dialer);
+    let hub = builder.seed(1).start().unwrap();
+    let handle = hub.server("s").unwrap();
+    (hub, handle)
 }
 
 /// A hub with one server called `s`.

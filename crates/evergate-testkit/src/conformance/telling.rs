@@ -34,7 +34,7 @@ pub(super) async fn progress(sink: &Sink, params: &Value) {
 /// Three log messages, unless the client wants none.
 pub(super) async fn log(sink: &Sink, session: &Session, params: &Value) {
     let wanted = session.protocol() != MODERN
-        || Envelope::of(params).log_level().is_some_and(|least| rank(least) <= rank("info"));
+        || Envelope::of(params).log_level().is_some_and(|least| is_as_severe("info", least));
     for said in ["Tool execution started", "Tool processing data", "Tool execution completed"] {
         if wanted {
             let told = json!({ "level": "info", "logger": "fixtures", "data": said });
@@ -46,6 +46,11 @@ pub(super) async fn log(sink: &Sink, session: &Session, params: &Value) {
 
 fn rank(level: &str) -> usize {
     LEVELS.iter().position(|known| *known == level).unwrap_or(LEVELS.len())
+}
+
+/// Whether a message of `level` is for somebody who wants those from `wanted` on.
+pub(crate) fn is_as_severe(level: &str, wanted: &str) -> bool {
+    rank(level) >= rank(wanted)
 }
 
 /// Whether there is such a level.

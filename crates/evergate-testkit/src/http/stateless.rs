@@ -2,18 +2,19 @@
 
 use std::sync::Arc;
 
-use http::StatusCode;
 use http::request::Parts;
+use http::{HeaderValue, StatusCode};
 use serde_json::Value;
 
-use crate::fault::Incoming;
+use crate::fault::{Fault, Incoming};
 use crate::http::connection::Context;
 use crate::http::replies::{self, Reply};
 use crate::http::routes::header;
+use crate::http::streamable::SESSION_HEADER;
 use crate::http::{header_text, param_headers, streamable_faults};
 use crate::jsonrpc::{Message, Outcome, Request};
-use crate::server::modern::{Envelope, Eras, Listening, MODERN};
-use crate::server::{Exchange, Server};
+use crate::server::modern::{Envelope, Eras, MODERN};
+use crate::server::{Exchange, Listen, Server};
 use crate::session::{Session, Sink};
 
 /// A client that waits for an answer. Dropped before the end, it is counted as one that did not wait.
@@ -53,7 +54,12 @@ pub(crate) async fn post(context: &Context, head: &Parts, message: &Message) -> 
     let server = &context.server;
     match message {
         Message::Request(request) if server.is_modern(&request.params, revision(head)) => {
-            Some(answer(context, head, request.clone()).await)
+            let mut reply = answer(context, head, request.clone()).await;
+            if server.has_stray_session_ids() {
+                let id = HeaderValue::from_static("nobody-should-send-this-back");
+                reply.headers_mut().insert(SESSION_HEADER, id);
+            }
+            Some(reply)
         }
         Message::Request(request) => {
             let refused = server.refuse_legacy(request)?;
@@ -84,6 +90,9 @@ async fn answer(context: &Context, head: &Parts, request: Request) -> Reply {
         return refusal;
     }
     if request.method == "subscriptions/listen" {
+        if let Some(Fault::DelayAnswer(delay)) = fault.as_ref().map(|armed| &*armed.fault) {
+            tokio::time::sleep(*delay).await;
+        }
         return listen(context, &request);
     }
     let session = Arc::new(Session::new(String::new(), context.home, None));
@@ -121,19 +130,23 @@ async fn answer(context: &Context, head: &Parts, request: Request) -> Reply {
     replies::json(status_of(&answer), answer)
 }
 
-/// A stream of changes: first what it will bring, then that, for as long as somebody reads it.
+/// A stream of changes: first what it will bring, then that, for as long as somebody reads it. One that brings nothing
+/// ends at once, as with the TypeScript SDK.
 fn listen(context: &Context, request: &Request) -> Reply {
-    let listening = Listening::new(request);
-    let session = context.server.open_session(context.home, None);
-    session.set_protocol(MODERN);
-    let (stream, incoming) = session.open_stream(true);
-    Sink::Stream(session.clone(), stream).send(listening.acknowledgement());
-    session.listen(listening.clone());
-    // Last: whoever waits for them may have news at once.
-    for uri in listening.resources() {
-        context.server.update(|_| session.subscribe(uri));
-    }
     let server = context.server.clone();
+    let listen = Listen::new(request, &server.state());
+    let session = server.open_session(context.home, None);
+    let (stream, incoming) = session.open_stream(true);
+    session.set_protocol(MODERN);
+    let sink = Sink::Stream(session.clone(), stream);
+    sink.send(listen.acknowledgement());
+    if listen.honours_nothing() {
+        sink.answer(listen.answer());
+        session.end_stream(stream);
+    } else {
+        // Last: whoever waits for it may have news at once.
+        server.update(|_| session.listen(listen));
+    }
     context.tasks.spawn(async move {
         let mut changes = server.changes();
         while session.is_listening() && changes.changed().await.is_ok() {}
@@ -152,7 +165,7 @@ fn refusal(context: &Context, head: &Parts, request: &Request) -> Option<Reply> 
     if let Some(refused) = refused {
         return Some(replies::json(StatusCode::BAD_REQUEST, refused.encode(&request.id)));
     }
-    let refused = Server::refuse_method(request)?.encode(&request.id);
+    let refused = context.server.refuse_method(request)?.encode(&request.id);
     Some(replies::json(status_of(&refused), refused))
 }
 

@@ -99,6 +99,7 @@ impl Server {
             "notifications/cancelled" => {
                 let id = params["requestId"].clone();
                 session.cancel(&id.to_string());
+                session.unlisten(&id.to_string());
                 self.count(|tally| tally.cancelled.push(id));
             }
             _ => {}

@@ -1,9 +1,9 @@
 //! Revision 2026-07-28: no handshake, no session; every request says who makes it.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::conformance::is_level;
-use crate::jsonrpc::{self, Outcome, Request};
+use crate::jsonrpc::{Outcome, Request};
 use crate::server::{Server, State};
 
 pub(crate) const MODERN: &str = "2026-07-28";
@@ -11,7 +11,6 @@ const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 /// Methods that this revision does not have any more.
 const REMOVED: [&str; 5] =
@@ -41,15 +40,6 @@ pub enum Eras {
 /// What a request says about who makes it and how.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Envelope<'a>(&'a Value);
-
-/// The changes that somebody wants to hear of.
-#[derive(Debug, Clone)]
-pub(crate) struct Listening {
-    /// The id of the request that asked, as the client wrote it.
-    pub(crate) id: String,
-    /// The filter, as far as it wants anything.
-    wanted: Map<String, Value>,
-}
 
 // === impl Envelope ===
 
@@ -89,57 +79,6 @@ impl<'a> Envelope<'a> {
     }
 }
 
-// === impl Listening ===
-
-impl Listening {
-    pub(crate) fn new(request: &Request) -> Self {
-        let filter = request.params["notifications"].as_object();
-        let wanted = filter.into_iter().flatten().filter(|(_, value)| match value {
-            Value::Bool(wanted) => *wanted,
-            Value::Array(items) => !items.is_empty(),
-            _ => false,
-        });
-        let wanted = wanted.map(|(name, value)| (name.clone(), value.clone())).collect();
-        Self { id: request.id.clone(), wanted }
-    }
-
-    /// The resources that it names.
-    pub(crate) fn resources(&self) -> impl Iterator<Item = &str> {
-        let uris = self.wanted.get("resourceSubscriptions").and_then(Value::as_array);
-        uris.into_iter().flatten().filter_map(Value::as_str)
-    }
-
-    /// Whether a notification of this method is wanted. What no filter speaks of comes to all who listen.
-    pub(crate) fn wants(&self, method: &str) -> bool {
-        match method {
-            "notifications/tools/list_changed" => self.wanted.contains_key("toolsListChanged"),
-            "notifications/prompts/list_changed" => self.wanted.contains_key("promptsListChanged"),
-            "notifications/resources/list_changed" => {
-                self.wanted.contains_key("resourcesListChanged")
-            }
-            _ => true,
-        }
-    }
-
-    /// The first message of the stream.
-    pub(crate) fn acknowledgement(&self) -> String {
-        let params = json!({ "notifications": self.wanted });
-        let text = jsonrpc::notification("notifications/subscriptions/acknowledged", &params);
-        self.told(&text)
-    }
-
-    /// A notification, for this subscription.
-    pub(crate) fn told(&self, notification: &str) -> String {
-        let mut notification: Value = serde_json::from_str(notification).unwrap_or_default();
-        let id: Value = serde_json::from_str(&self.id).unwrap_or_default();
-        if notification["params"].is_null() {
-            notification["params"] = json!({});
-        }
-        notification["params"]["_meta"] = json!({ SUBSCRIPTION: id });
-        notification.to_string()
-    }
-}
-
 // === impl Server ===
 
 impl Server {
@@ -173,25 +112,53 @@ impl Server {
         (version != MODERN).then(|| unsupported("Unsupported version", version))
     }
 
-    /// Whether a method is one that this revision has no more.
-    pub(crate) fn refuse_method(request: &Request) -> Option<Outcome> {
-        let removed = REMOVED.contains(&request.method.as_str());
+    /// Whether a method is one that this revision has no more, or this server does not have.
+    pub(crate) fn refuse_method(&self, request: &Request) -> Option<Outcome> {
+        let method = request.method.as_str();
+        let removed = REMOVED.contains(&method)
+            || (method == "subscriptions/listen" && !self.state().http.listening);
         removed.then(|| Outcome::error(-32601, "Method not found"))
     }
 
     /// Why a request without a handshake is refused, if it is.
-    pub(crate) fn refuse_modern(request: &Request) -> Option<Outcome> {
+    pub(crate) fn refuse_modern(&self, request: &Request) -> Option<Outcome> {
         Self::refuse_envelope(request)
             .or_else(|| Self::refuse_version(request))
-            .or_else(|| Self::refuse_method(request))
+            .or_else(|| self.refuse_method(request))
     }
 
     /// The answer of a server that has no handshake to somebody who tries one.
     pub(crate) fn refuse_legacy(&self, request: &Request) -> Option<Outcome> {
-        (self.eras() == Eras::Modern).then(|| {
-            let asked = request.params["protocolVersion"].as_str().unwrap_or_default();
-            unsupported("No handshake here", asked)
-        })
+        (self.eras() == Eras::Modern).then(|| Self::no_handshake(request))
+    }
+
+    pub(crate) fn no_handshake(request: &Request) -> Outcome {
+        let asked = request.params["protocolVersion"].as_str().unwrap_or_default();
+        unsupported("No handshake here", asked)
+    }
+
+    /// The answer to a request without a handshake on a connection that began with one.
+    pub(crate) fn refuse_late_modern() -> Outcome {
+        Outcome::error(-32600, "This connection began with a handshake")
+    }
+
+    /// Has every line connection stay with the first kind of request that it brings, as the Python
+    /// SDK does, instead of taking both kinds.
+    pub fn set_pinning(&self, enabled: bool) {
+        self.state().pins = enabled;
+    }
+
+    pub(crate) fn pins(&self) -> bool {
+        self.state().pins
+    }
+
+    /// Has every HTTP answer without a handshake name a session, which clients must not care about.
+    pub fn set_stray_session_ids(&self, enabled: bool) {
+        self.state().stray_session_ids = enabled;
+    }
+
+    pub(crate) fn has_stray_session_ids(&self) -> bool {
+        self.state().stray_session_ids
     }
 }
 
@@ -202,7 +169,7 @@ fn unsupported(message: &str, requested: &str) -> Outcome {
 }
 
 impl State {
-    pub(super) fn discover(&self) -> Value {
+    pub(crate) fn discover(&self) -> Value {
         let (_, mut result) = self.handshake(MODERN);
         result["supportedVersions"] = json!([MODERN]);
         if let Some(fields) = result.as_object_mut() {
@@ -215,7 +182,11 @@ impl State {
 
 /// A result with what this revision puts on every one.
 pub(crate) fn complete(outcome: Outcome, request: &Request) -> Outcome {
-    let Outcome::Result(text) = outcome else { return outcome };
+    let text = match outcome {
+        Outcome::Result(text) => text,
+        // A code of earlier revisions; this one has none of its own for it.
+        Outcome::Error(error) => return Outcome::Error(error.replace("-32002", "-32602")),
+    };
     let Ok(Value::Object(mut fields)) = serde_json::from_str(&text) else {
         return Outcome::Result(text);
     };

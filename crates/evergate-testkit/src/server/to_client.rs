@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::jsonrpc;
 use crate::server::Server;
-use crate::server::modern::{Listening, MODERN};
+use crate::server::modern::MODERN;
 use crate::session::{Session, Sink};
 
 /// A list that can change.
@@ -36,15 +36,13 @@ impl Server {
     /// stream of streamable HTTP. `null` sends no params.
     #[expect(clippy::needless_pass_by_value, reason = "so that tests can write json!(…) in place")]
     pub fn notify(&self, method: &str, params: Value) {
-        self.tell(method, &jsonrpc::notification(method, &params), |_| true, |_| true);
+        self.tell(method, &params, |_| true);
     }
 
     /// Tells the sessions that are subscribed to `uri` that it changed.
     pub fn update_resource(&self, uri: &str) {
-        let method = "notifications/resources/updated";
-        let text = jsonrpc::notification(method, &json!({ "uri": uri }));
-        let named = |listening: &Listening| listening.resources().any(|named| named == uri);
-        self.tell(method, &text, |session| session.is_subscribed(uri), named);
+        let params = json!({ "uri": uri });
+        self.tell("notifications/resources/updated", &params, |s| s.is_subscribed(uri));
     }
 
     /// Cuts every connection on which a client listens, as an impatient proxy in between does.
@@ -94,31 +92,23 @@ impl Server {
         }
     }
 
-    /// Says something to the sessions that are meant, or to those in them who asked to hear it.
-    fn tell(
-        &self,
-        method: &str,
-        text: &str,
-        whom: impl Fn(&Session) -> bool,
-        who_listens: impl Fn(&Listening) -> bool,
-    ) {
+    /// Who listens without a handshake says itself what for; `whom` chooses among the others.
+    fn tell(&self, method: &str, params: &Value, whom: impl Fn(&Session) -> bool) {
         for session in self.sessions() {
             let Some(sink) = session.listening() else { continue };
-            if session.protocol() != MODERN {
-                if whom(&session) {
-                    sink.send(text.to_owned());
+            if session.protocol() == MODERN {
+                for listen in session.listens() {
+                    if listen.hears(method, params) {
+                        sink.send(listen.told(method, params.clone()));
+                    }
                 }
-                continue;
-            }
-            for listening in session.listens() {
-                if listening.wants(method) && who_listens(&listening) {
-                    sink.send(listening.told(text));
-                }
+            } else if whom(&session) {
+                sink.send(jsonrpc::notification(method, params));
             }
         }
     }
 
-    fn sessions(&self) -> Vec<Arc<Session>> {
+    pub(super) fn sessions(&self) -> Vec<Arc<Session>> {
         self.state().sessions.clone()
     }
 }

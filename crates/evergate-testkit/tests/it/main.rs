@@ -6,6 +6,7 @@ mod http_faults;
 mod legacy_sse;
 mod lines;
 mod modern;
+mod modern_lines;
 mod plain_rpc;
 mod raw_http;
 mod raw_lines;
