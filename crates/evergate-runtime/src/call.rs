@@ -4,29 +4,34 @@ mod admission;
 mod builder;
 mod clock;
 mod doubt;
+mod kept_here;
+mod relisting;
 mod result_stream;
+mod result_type;
 mod rounds;
+mod writing;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use admission::Admitted;
 pub use builder::CallBuilder;
 use clock::CallClock;
 use doubt::Settled;
 pub use result_stream::{Reply, ResultStream};
+use result_type::ResultType;
+use rounds::{Repeats, Round, Taken};
 
-use crate::catalog::Item;
-use crate::connection::{Asking, CallTrack, CallWatch, Lease};
+use crate::connection::{CallTrack, Lease};
 use crate::error::{CallError, CallFailure, SharedError};
 use crate::lifecycle::{Generation, Loss};
-use crate::protocol::{self, RawJson, method};
+use crate::protocol::RawJson;
 use crate::retry::{Decision, Outcome, Replay, Sent, decide};
 use crate::slot::Slot;
 use crate::transport::{Answer, BegunResult, Received, SendFailure, Sign, TransportError};
@@ -58,10 +63,12 @@ struct Call {
     replay: Option<Replay>,
     /// Whether the caller has use for a large result before it is complete.
     takes_pieces: bool,
+    /// Its caller speaks for itself, and wants the server's answer whatever it is.
+    verbatim: bool,
     /// Whoever ends the server or the hub waits for it.
     _counted: (TaskTrackerToken, TaskTrackerToken),
-    /// The params of this round, if the server asked for something in an earlier one.
-    round: Option<RawJson>,
+    /// The server asked for something, and this is what it is to be asked again with.
+    round: Option<Round>,
     /// An earlier sending has an unknown outcome, and so the whole has, whatever becomes of the next.
     may_have_run: AtomicBool,
 }
@@ -69,15 +76,22 @@ struct Call {
 /// How one sending ended.
 enum Attempt {
     Answered(Answer),
+    /// The server was not asked.
+    Kept(Answer),
     Begun(Box<BegunResult>),
     Failed(SendFailure),
-    TimedOut { sent: bool },
-    Cancelled { sent: bool },
+    TimedOut {
+        sent: bool,
+    },
+    Cancelled {
+        sent: bool,
+    },
 }
 
 /// What a sending brought.
 enum Brought {
-    Whole(RawJson),
+    /// With the connection it came on, if that is another than the call was sent on.
+    Whole(RawJson, Option<Lease>),
     Begun(Box<BegunResult>),
 }
 
@@ -115,7 +129,8 @@ const RESEND_PAUSE: Duration = Duration::from_millis(100);
 
 impl Call {
     async fn run(mut self) -> Result<Reply, CallError> {
-        let mut asked = 0;
+        let mut repeats = Repeats::default();
+        let mut kept: Option<Admitted> = None;
         let mut waited = Duration::ZERO;
         let mut after: Option<Generation> = None;
         let mut resent = false;
@@ -124,31 +139,56 @@ impl Call {
         // What made us wait for another connection: should none come, this is what the caller must hear of.
         let mut first: Option<(SendFailure, Generation)> = None;
         loop {
-            let admitted = match self.admit(after, &mut waited).await {
-                Ok(admitted) => admitted,
-                Err(failure) => return Err(self.not_admitted(failure, first)),
+            // Whoever is in the middle of something does not queue again.
+            let place = kept.take().filter(|admitted| !admitted.lease.is_cut().is_cancelled());
+            let admitted = match place {
+                Some(admitted) => admitted,
+                None => match self.admit(after, &mut waited).await {
+                    Ok(admitted) => admitted,
+                    Err(failure) => return Err(self.not_admitted(failure, first)),
+                },
             };
             let lease = &admitted.lease;
+            if self.round.as_ref().is_some_and(|round| round.generation != lease.generation()) {
+                self.start_again(lease.generation(), &mut repeats)?;
+            }
             let unanswered = match self.send_once(lease, Resends { resent, renewed }).await {
-                Ok(Ok(Brought::Whole(result))) => {
-                    if !lease.peer().version.is_modern() {
+                Ok(Ok(Brought::Whole(result, other))) => {
+                    let by = other.as_ref().unwrap_or(lease);
+                    if self.verbatim || !by.peer().version.is_modern() {
                         return Ok(Reply::Whole(result));
                     }
-                    if !rounds::is_question(&result) {
-                        return Ok(Reply::Whole(rounds::without_type(result)));
+                    let kind = ResultType::of(&result);
+                    if kind == ResultType::Complete {
+                        return Ok(Reply::Whole(self.complete(result)));
                     }
                     // Rare, and large.
-                    self.round =
-                        Some(Box::pin(self.round_after(lease, &result, &mut asked)).await?);
+                    match Box::pin(self.take_other(by, kind, result, &mut repeats)).await? {
+                        Taken::Result(result) => return Ok(Reply::Whole(result)),
+                        Taken::Round(round) => self.round = Some(round),
+                        Taken::Nothing => self.start_again(by.generation(), &mut repeats)?,
+                    }
                     // From now on somebody was asked, and would be asked again.
                     self.may_have_run.store(true, Ordering::Relaxed);
                     (resent, renewed, first) = (false, false, None);
+                    match other {
+                        Some(_) => after = Some(lease.generation()),
+                        None => kept = Some(admitted),
+                    }
                     continue;
                 }
                 Ok(Ok(Brought::Begun(begun))) => {
                     return Ok(Reply::Pieces(ResultStream::new(*begun, self, admitted)));
                 }
-                Ok(Err(error)) => return Err(error),
+                Ok(Err(error)) => {
+                    if !lease.peer().version.is_modern()
+                        || !Box::pin(self.can_be_mended(lease, &error, &mut repeats)).await?
+                    {
+                        return Err(error);
+                    }
+                    kept = Some(admitted);
+                    continue;
+                }
                 Err(unanswered) => unanswered,
             };
             let Unanswered { failure, generation, renewable } = unanswered;
@@ -218,9 +258,12 @@ impl Call {
                 lease.note_failure(SharedError::new(self.timed_out())).await;
             }
             // What has begun may still break off.
-            Attempt::Begun(_) | Attempt::Cancelled { .. } | Attempt::Failed(_) => {}
+            Attempt::Begun(_)
+            | Attempt::Kept(_)
+            | Attempt::Cancelled { .. }
+            | Attempt::Failed(_) => {}
         }
-        let failure = match self.conclude(attempt, generation) {
+        let failure = match self.conclude(attempt, generation, None) {
             Ok(result) => return Ok(result),
             Err(failure) => failure,
         };
@@ -234,8 +277,9 @@ impl Call {
             Sign::Doubtful => match Box::pin(self.settle_doubt(lease)).await {
                 Settled::Lost => renewable = true,
                 Settled::NotLost => {}
-                Settled::Tried(attempt, generation) => {
-                    let failure = match self.conclude(attempt, generation) {
+                Settled::Tried(attempt, candidate) => {
+                    let generation = candidate.generation();
+                    let failure = match self.conclude(attempt, generation, Some(candidate)) {
                         Ok(result) => return Ok(result),
                         Err(failure) => failure,
                     };
@@ -256,9 +300,13 @@ impl Call {
         &self,
         attempt: Attempt,
         generation: Generation,
+        candidate: Option<Lease>,
     ) -> Result<Result<Brought, CallError>, SendFailure> {
         match attempt {
-            Attempt::Answered(answer) => Ok(self.finish(answer, generation).map(Brought::Whole)),
+            Attempt::Answered(answer) | Attempt::Kept(answer) => {
+                let finished = self.finish(answer, generation);
+                Ok(finished.map(|result| Brought::Whole(result, candidate)))
+            }
             Attempt::Begun(begun) => Ok(Ok(Brought::Begun(begun))),
             Attempt::TimedOut { sent } => Ok(Err(self.ended(sent, generation, self.timed_out()))),
             Attempt::Cancelled { sent } => {
@@ -279,8 +327,10 @@ impl Call {
         lease: &Lease,
         takes_pieces: Option<Resends>,
     ) -> Result<Attempt, CallFailure> {
-        if lease.peer().version.is_modern() && is_kept_here(self.request.method()) {
-            return Ok(Attempt::Answered(Ok(RawJson::empty_object())));
+        if lease.peer().version.is_modern()
+            && let Some(answer) = self.keep_here(lease)
+        {
+            return Ok(Attempt::Kept(answer));
         }
         let watch = lease.watch(self.track.clone());
         let message = self.message(lease, &watch)?;
@@ -319,49 +369,6 @@ impl Call {
             Some(cancel) => cancel.cancelled().await,
             None => std::future::pending().await,
         }
-    }
-
-    fn message(&self, lease: &Lease, watch: &CallWatch) -> Result<Bytes, CallFailure> {
-        let wants_progress = self.track.as_ref().is_some_and(|track| track.on_progress.is_some());
-        let params = match &self.round {
-            Some(params) => Some(Cow::Borrowed(params.as_bytes())),
-            None => self.params(),
-        };
-        let params = params.as_deref();
-        let level = lease.peer().version.is_modern().then(|| self.slot.side_state.log_level());
-        let listed = lease.peer().version.is_modern().then(|| self.listed_tool()).flatten();
-        let asking = Asking {
-            param_headers: listed.as_ref().map_or(&[], |tool| &tool.param_headers),
-            method: self.request.method(),
-            params,
-            wants_progress,
-            log_level: level.as_ref().and_then(|level| level.as_deref()),
-        };
-        lease.write(watch, asking).map_err(|_| CallFailure::InvalidParams)
-    }
-
-    fn params(&self) -> Option<Cow<'_, [u8]>> {
-        match &self.request {
-            Request::Tool { name, arguments } => {
-                Some(Cow::Owned(protocol::tool_params(name, arguments)))
-            }
-            Request::RawTool { params, .. } => Some(Cow::Borrowed(params.as_bytes())),
-            Request::Other { params, .. } => {
-                params.as_ref().map(|params| Cow::Borrowed(params.as_bytes()))
-            }
-        }
-    }
-
-    /// Whether the server says that calling this tool twice does no harm. Only its own word counts: not that of one
-    /// it replaced, nor what an earlier process heard.
-    fn is_harmless(&self) -> bool {
-        self.listed_tool().is_some_and(|tool| tool.harmless)
-    }
-
-    fn listed_tool(&self) -> Option<Item> {
-        let listed = self.slot.shared.catalog.last_good(&self.slot.name, self.slot.id)?;
-        listed.generation?;
-        listed.tool(self.request.tool()?).cloned()
     }
 
     fn finish(&self, answer: Answer, generation: Generation) -> Result<RawJson, CallError> {
@@ -432,28 +439,5 @@ impl Call {
         let (outcome, retryable) =
             if forgotten { (Outcome::Unknown, self.is_harmless()) } else { (outcome, retryable) };
         CallError { server: self.slot.name.clone(), outcome, generation, retryable, source }
-    }
-}
-
-/// What a server is told once in revisions with a handshake, and with every request, or never, in later ones.
-fn is_kept_here(method: &str) -> bool {
-    matches!(method, method::PING | method::SET_LEVEL | method::SUBSCRIBE | method::UNSUBSCRIBE)
-}
-
-// === impl Request ===
-
-impl Request {
-    fn method(&self) -> &str {
-        match self {
-            Self::Tool { .. } | Self::RawTool { .. } => method::TOOLS_CALL,
-            Self::Other { method, .. } => method,
-        }
-    }
-
-    fn tool(&self) -> Option<&str> {
-        match self {
-            Self::Tool { name, .. } | Self::RawTool { name, .. } => Some(name),
-            Self::Other { .. } => None,
-        }
     }
 }

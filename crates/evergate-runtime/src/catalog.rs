@@ -3,6 +3,7 @@
 //! A snapshot is immutable and shared. Its version changes only when its content does, so that a reader can keep what
 //! it derived from one for as long as the version stays.
 
+mod cache_hint;
 mod list;
 mod refresh;
 mod saved;
@@ -54,6 +55,32 @@ pub struct ServerCatalog {
     pub server_info: RawJson,
     /// How it wants to be used.
     pub instructions: Option<String>,
+    /// How long the lists may be kept, and by whom. Not part of the content.
+    pub hints: CacheHints,
+}
+
+/// What a server says about keeping its lists; of one with a handshake, or of a list that is not offered, nothing is known.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CacheHints {
+    /// Of its tools.
+    pub tools: Option<CacheHint>,
+    /// Of its prompts.
+    pub prompts: Option<CacheHint>,
+    /// Of its resources.
+    pub resources: Option<CacheHint>,
+    /// Of its resource templates.
+    pub resource_templates: Option<CacheHint>,
+}
+
+/// How long something may be kept, and by whom. Of several pages the strictest counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CacheHint {
+    /// For so many milliseconds after it came; 0 if not at all.
+    pub ttl_ms: u64,
+    /// The same for everybody who asks.
+    pub public: bool,
 }
 
 /// One tool, prompt, resource or template.

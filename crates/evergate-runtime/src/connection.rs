@@ -21,9 +21,9 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 pub use call_watch::Progress;
 pub(crate) use call_watch::{CallTrack, CallWatch, Pulse};
-pub(crate) use dialect::Asking;
+pub(crate) use dialect::{Asking, Params};
 pub use handshake::Protocol;
-pub(crate) use handshake::{Peer, begin};
+pub(crate) use handshake::{Beginning, Begun, Peer};
 pub(crate) use inbox::{Garbage, Inbox, InboxContext};
 pub(crate) use reporter::Reporter;
 pub(crate) use stale_lists::ListKind;

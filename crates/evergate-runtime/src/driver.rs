@@ -18,6 +18,7 @@ use crate::connection::Connection;
 use crate::error::{SharedError, chain};
 use crate::lifecycle::{Effect, Event, Generation, Lifecycle, Manner, Reason, StateKind};
 use crate::observe::{HubEvent, Status, Transition};
+use crate::protocol::Era;
 use crate::slot::{Published, Slot, follow};
 use crate::transport::http::listen::listen;
 use crate::transport::{Link, OpenError};
@@ -178,6 +179,14 @@ impl Driver {
                 self.apply(Event::DialSucceeded { generation }, None);
             }
             Err(error) => {
+                if matches!(error, OpenError::EndedWhenAsked(_)) {
+                    // Some servers do when the first thing they hear is no handshake: the next attempt begins with one.
+                    self.remembered.era = Some(Era::Legacy);
+                    self.remembered.guessed = true;
+                } else if self.remembered.guessed {
+                    self.remembered.era = None;
+                    self.remembered.guessed = false;
+                }
                 let failure = error.dial_failure();
                 let error = Some(error)
                     .filter(|error| !matches!(error, OpenError::Aborted))

@@ -49,7 +49,7 @@ mod tasks;
 mod transport;
 
 pub use call::{CallBuilder, Reply, ResultStream};
-pub use catalog::{Catalog, InvalidCatalog, Item, ServerCatalog};
+pub use catalog::{CacheHint, CacheHints, Catalog, InvalidCatalog, Item, ServerCatalog};
 pub use connection::{Progress, Protocol};
 pub use error::{CallError, CallFailure, SharedError, UnknownServer};
 pub use handlers::{Attribution, Handlers, ServerRequest};

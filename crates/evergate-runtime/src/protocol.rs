@@ -10,7 +10,7 @@ mod request;
 mod value_scanner;
 mod version;
 
-pub(crate) use envelope::{Envelope, Wishes};
+pub(crate) use envelope::{Envelope, Wishes, without_envelope};
 pub(crate) use header_value::encode as header_text;
 pub use message::RpcError;
 pub(crate) use message::answered_id;
@@ -19,10 +19,16 @@ pub use object_fields::object_fields;
 pub(crate) use param_headers::{BadParamHeader, ParamHeader, param_headers, write_param_headers};
 pub use raw_json::RawJson;
 pub use request::{error_response, notification, request, result_response};
-pub(crate) use request::{tool_params, with_progress_token};
+pub(crate) use request::{tool_call, tool_params, with_progress_token};
 pub(crate) use value_scanner::ValueScanner;
 pub(crate) use version::Era;
 pub use version::ProtocolVersion;
+
+/// Whether a level is one that a server may be told to log from.
+pub(crate) fn is_log_level(level: &str) -> bool {
+    let levels = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+    levels.contains(&level)
+}
 
 /// Method names, so that none is spelt twice.
 pub(crate) mod method {
@@ -46,9 +52,13 @@ pub(crate) mod method {
 
 /// JSON-RPC error codes that mean something to us.
 pub(crate) mod code {
+    /// A header says something else than the request, or is missing.
+    pub(crate) const HEADER_MISMATCH: i64 = -32020;
     /// The server speaks revisions without a handshake, but not this one.
     pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
+    pub(crate) const INVALID_REQUEST: i64 = -32600;
     pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
+    pub(crate) const INVALID_PARAMS: i64 = -32602;
     pub(crate) const INTERNAL_ERROR: i64 = -32603;
     /// The request makes no sense any more: of the codes JSON-RPC defines this comes nearest.
     pub(crate) const CALL_ENDED: i64 = -32600;

@@ -9,4 +9,4 @@ pub use backoff::{Backoff, InvalidBackoff};
 pub use limiter::ReconnectLimiter;
 pub(crate) use replay::{Decision, Sent, decide};
 pub use replay::{Outcome, Replay};
-pub(crate) use session_loss::{Evidence, SessionSign};
+pub(crate) use session_loss::{Bond, Evidence, SessionSign};

@@ -8,9 +8,10 @@ use tokio::sync::watch;
 use tokio::time::{error::Elapsed, timeout};
 
 use crate::call::CallBuilder;
-use crate::error::CallError;
+use crate::error::{CallError, CallFailure};
 use crate::observe::Status;
-use crate::protocol::{RawJson, method};
+use crate::protocol::{ProtocolVersion, RawJson, RpcError, code, is_log_level, method};
+use crate::retry::Outcome;
 use crate::slot::{Published, Slot};
 
 /// One configured server.
@@ -76,6 +77,16 @@ impl ServerHandle {
 
     /// Asks for log messages from this level on, now and after every reconnect.
     pub async fn set_log_level(&self, level: &str) -> Result<(), CallError> {
+        if !is_log_level(level) {
+            let what = format!("no such log level: {level:?}");
+            return Err(CallError {
+                server: self.slot.name.clone(),
+                outcome: Outcome::NotSent,
+                generation: None,
+                retryable: false,
+                source: CallFailure::Rpc(RpcError::with(code::INVALID_PARAMS, what)),
+            });
+        }
         self.slot.side_state.set_log_level(level);
         let params = RawJson::from(serde_json::json!({ "level": level }));
         self.request(method::SET_LEVEL, Some(params)).await.map(drop)
@@ -104,6 +115,11 @@ impl ServerHandle {
     /// How it is.
     pub fn status(&self) -> Status {
         self.slot.status()
+    }
+
+    /// The revision that the connected server speaks; `None` while there is no connection.
+    pub fn protocol(&self) -> Option<ProtocolVersion> {
+        self.slot.published.borrow().status.protocol
     }
 
     /// Follows how it is.

@@ -397,6 +397,7 @@ impl Settings {
     }
 
     /// Which revisions to look for.
+    #[must_use]
     pub fn protocol(mut self, protocol: Protocol) -> Self {
         self.protocol = protocol;
         self

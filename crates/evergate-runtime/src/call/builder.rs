@@ -33,6 +33,7 @@ pub struct CallBuilder {
     deadline: Option<Duration>,
     hold: Option<Duration>,
     cancel: Option<CancellationToken>,
+    verbatim: bool,
     /// Only if there is anything to follow.
     track: Option<Arc<CallTrack>>,
 }
@@ -66,6 +67,7 @@ impl CallBuilder {
             deadline: None,
             hold: None,
             cancel: None,
+            verbatim: false,
             track: None,
         }
     }
@@ -151,6 +153,17 @@ impl CallBuilder {
         self
     }
 
+    /// For a caller that speaks 2026-07-28 itself, to a server that does: what the params' `_meta` say of the caller (its
+    /// capabilities, its name, the level of its log) is all that the server hears of it, and whatever the server answers
+    /// is the result. A question (`input_required`) or a task is not dealt with here, and `resultType`, `ttlMs` and
+    /// `cacheScope` stay. `inputResponses` and `requestState` in the params pass as they are. Only the revision is ours.
+    ///
+    /// A server of an earlier revision is not told what only later ones know of `_meta`; otherwise nothing changes there.
+    pub fn verbatim(mut self) -> Self {
+        self.verbatim = true;
+        self
+    }
+
     fn track(&mut self, set: impl FnOnce(&mut CallTrack)) {
         // Nobody else has it before the call is made.
         if let Some(track) = Arc::get_mut(self.track.get_or_insert_default()) {
@@ -196,6 +209,7 @@ impl CallBuilder {
             track,
             replay,
             takes_pieces,
+            verbatim: self.verbatim,
             round: None,
             _counted: counted,
             may_have_run,

@@ -14,7 +14,7 @@ use crate::transport::Sign;
 /// What became of a doubt.
 pub(super) enum Settled {
     /// The request was tried on the candidate: this is what is known about it now.
-    Tried(Attempt, Generation),
+    Tried(Attempt, Lease),
     /// The session was gone; send again on the new one.
     Lost,
     /// The session is fine, or nobody could tell.
@@ -67,7 +67,7 @@ impl Call {
         match self.attempt(&lease, None).await {
             Ok(answered @ Attempt::Answered(_)) => {
                 candidate.reporter().verdict(true).await;
-                Settled::Tried(answered, candidate.generation())
+                Settled::Tried(answered, lease)
             }
             Ok(Attempt::Failed(failure)) if failure.sign == Sign::Doubtful => {
                 // The same answer from a session that is certainly alive: it is about the request.
@@ -77,7 +77,7 @@ impl Call {
                 candidate.reporter().verdict(false).await;
                 Settled::NotLost
             }
-            Ok(ended) => Settled::Tried(ended, candidate.generation()),
+            Ok(ended) => Settled::Tried(ended, lease),
             // The message could not even be written; it was written once already, so this cannot be.
             Err(_) => Settled::NotLost,
         }

@@ -1,26 +1,59 @@
 //! Rounds of questions (2026-07-28): a server that needs something of its caller ends the request by saying so, and is asked
 //! again with the answers. Earlier revisions ask in the middle of a call; whoever answers does not notice the difference.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
 use indexmap::IndexMap;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
 use super::Call;
+use super::result_type::{ResultType, without_type};
 use crate::connection::{CallTrack, Lease};
 use crate::error::{CallError, CallFailure};
 use crate::handlers::{Attribution, ServerRequest};
-use crate::protocol::{RawJson, RpcError, code, object_fields};
+use crate::lifecycle::Generation;
+use crate::protocol::{RawJson, RpcError, code, method};
 use crate::retry::Outcome;
+use crate::transport::TransportError;
 
 /// A server that never has enough is stopped here, as its own clients do.
 const MAX_ROUNDS: u32 = 10;
+/// And one that asks for more than this at once; others may not have more requests under way either.
+const MAX_QUESTIONS: usize = 64;
+/// A server that comes and goes is not asked from the beginning for ever.
+const MAX_RESTARTS: u32 = 2;
 /// For a server that wants nothing but to be asked again.
 const COME_AGAIN: Duration = Duration::from_millis(250);
+
+/// What a server is asked with after it asked for something itself. Only the one that asked understands it.
+pub(super) struct Round {
+    pub(super) generation: Generation,
+    pub(super) params: RawJson,
+}
+
+/// What became of a result.
+pub(super) enum Taken {
+    /// It is one.
+    Result(RawJson),
+    /// It was a question, which is answered.
+    Round(Round),
+    /// It was one, and the server was gone before it was answered.
+    Nothing,
+}
+
+/// What was repeated so far.
+#[derive(Debug, Default)]
+pub(super) struct Repeats {
+    rounds: u32,
+    restarts: u32,
+    relisted: bool,
+}
 
 /// What a server wants before it goes on.
 #[derive(Debug, Default, Deserialize)]
@@ -37,42 +70,46 @@ struct InputRequest {
     params: Option<Box<RawValue>>,
 }
 
+/// What a caller says of itself in its params, as far as it matters here.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Declared {
+    #[serde(rename = "_meta")]
+    meta: DeclaredMeta,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct DeclaredMeta {
+    #[serde(rename = "io.modelcontextprotocol/clientCapabilities")]
+    capabilities: DeclaredCapabilities,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct DeclaredCapabilities {
+    extensions: IndexMap<String, IgnoredAny>,
+}
+
+const TASKS: &str = "io.modelcontextprotocol/tasks";
+
 /// The call's time stands still until this is dropped.
 struct StandingStill<'a>(&'a CallTrack);
 
-/// Whether this is a question rather than a result.
-pub(super) fn is_question(result: &RawJson) -> bool {
-    let text = result.as_str();
-    let mut question = false;
-    let found = object_fields(text, |name, value| {
-        question |= name == "resultType" && &text[value] == "\"input_required\"";
-    });
-    found.is_some() && question
-}
-
-/// The same without what only tells results from questions: earlier revisions have no such field.
-pub(super) fn without_type(result: RawJson) -> RawJson {
-    let text = result.as_str();
-    let (mut before, mut found) = (None, None);
-    let mut end = 0;
-    let read = object_fields(text, |name, value| {
-        if name == "resultType" {
-            before = Some(end);
-            found = Some(value.clone());
-        }
-        end = value.end;
-    });
-    let (Some(()), Some(before), Some(value)) = (read, before, found) else { return result };
-    // With the comma before it, or else with the one behind it.
-    let (from, to) = if before > 0 {
-        (before, value.end)
-    } else {
-        let start = text.find('"').unwrap_or(value.start);
-        let rest = text[value.end..].trim_start();
-        let behind = text.len() - rest.len() + usize::from(rest.starts_with(','));
-        (start, behind)
-    };
-    RawJson::from_text([&text[..from], &text[to..]].concat()).unwrap_or(result)
+/// Whether the server does not know its own note any more: another process of it, which only a new beginning helps.
+fn is_forgotten(error: &CallError) -> bool {
+    #[derive(Deserialize)]
+    struct Refused {
+        data: Reason,
+    }
+    #[derive(Deserialize)]
+    struct Reason {
+        reason: String,
+    }
+    let CallFailure::Rpc(error) = &error.source else { return false };
+    let reason = error.raw.parse::<Refused>().map(|refused| refused.data.reason);
+    error.code == code::INVALID_PARAMS
+        && reason.is_ok_and(|reason| reason == "invalid_request_state")
 }
 
 // === impl StandingStill ===
@@ -93,21 +130,86 @@ impl Drop for StandingStill<'_> {
 // === impl Call ===
 
 impl Call {
-    /// The params of the next round, unless the call ends before somebody has answered.
-    pub(super) async fn round_after(
+    /// A result of a server without a handshake, as callers of all servers know it.
+    pub(super) fn complete(&self, result: RawJson) -> RawJson {
+        if self.request.method() == method::PING {
+            return RawJson::empty_object();
+        }
+        without_type(result)
+    }
+
+    /// Deals with what is not complete.
+    pub(super) async fn take_other(
+        &self,
+        lease: &Lease,
+        kind: ResultType,
+        result: RawJson,
+        repeats: &mut Repeats,
+    ) -> Result<Taken, CallError> {
+        let what = match kind {
+            ResultType::Complete => return Ok(Taken::Result(result)),
+            ResultType::Question => return self.answer_question(lease, &result, repeats).await,
+            ResultType::Task if self.takes_tasks() => return Ok(Taken::Result(result)),
+            ResultType::Task => "the server made a task of the call, which nobody asked for",
+            ResultType::Unknown => "the server answered with a type of result that nobody knows",
+        };
+        Err(self.unusable(lease, what))
+    }
+
+    /// Goes back to the beginning, because nobody is left who would understand the next round.
+    pub(super) fn start_again(
+        &mut self,
+        generation: Generation,
+        repeats: &mut Repeats,
+    ) -> Result<(), CallError> {
+        self.round = None;
+        self.may_have_run.store(true, Ordering::Relaxed);
+        repeats.restarts += 1;
+        if repeats.restarts > MAX_RESTARTS {
+            let failure = CallFailure::of_transport(TransportError::QuestionForgotten);
+            let retryable = self.is_harmless();
+            return Err(self.error(Outcome::Unknown, Some(generation), retryable, failure));
+        }
+        Ok(())
+    }
+
+    /// Whether an error is one that sending it differently takes away.
+    pub(super) async fn can_be_mended(
+        &mut self,
+        lease: &Lease,
+        error: &CallError,
+        repeats: &mut Repeats,
+    ) -> Result<bool, CallError> {
+        if self.round.is_some() && is_forgotten(error) && repeats.restarts < MAX_RESTARTS {
+            self.start_again(lease.generation(), repeats)?;
+            return Ok(true);
+        }
+        if !repeats.relisted && self.lacks_headers(lease, error) {
+            repeats.relisted = true;
+            return self.relist(lease).await;
+        }
+        Ok(false)
+    }
+
+    /// The next round, unless the call or the connection ends before somebody has answered.
+    async fn answer_question(
         &self,
         lease: &Lease,
         result: &RawJson,
-        rounds: &mut u32,
-    ) -> Result<RawJson, CallError> {
+        repeats: &mut Repeats,
+    ) -> Result<Taken, CallError> {
         let ended = |failure| {
             self.error(Outcome::Unknown, Some(lease.generation()), self.is_harmless(), failure)
         };
         tokio::select! {
             biased;
-            next = self.next_round(lease, result, rounds) => next,
+            next = self.next_round(lease, result, repeats) => {
+                let round = Round { generation: lease.generation(), params: next? };
+                Ok(Taken::Round(round))
+            }
             () = self.cancelled() => Err(ended(CallFailure::Cancelled)),
             () = self.clock.expired() => Err(ended(self.timed_out())),
+            () = lease.is_cut().cancelled() => Ok(Taken::Nothing),
         }
     }
 
@@ -115,25 +217,24 @@ impl Call {
         &self,
         lease: &Lease,
         result: &RawJson,
-        rounds: &mut u32,
+        repeats: &mut Repeats,
     ) -> Result<RawJson, CallError> {
-        let generation = Some(lease.generation());
-        let failed =
-            |error| self.error(Outcome::Answered, generation, false, CallFailure::Rpc(error));
-        *rounds += 1;
-        if *rounds > MAX_ROUNDS {
-            let message = "the server asks for more and more";
-            return Err(failed(RpcError::with(code::INTERNAL_ERROR, message)));
+        repeats.rounds += 1;
+        if repeats.rounds > MAX_ROUNDS {
+            return Err(self.unusable(lease, "the server asks for more and more"));
         }
-        let unusable = |_| {
-            failed(RpcError::with(
-                code::INTERNAL_ERROR,
-                "the server asks in a way nobody understands",
-            ))
-        };
-        let wanted: InputRequired = result.parse().map_err(unusable)?;
+        let nonsense = |_| self.unusable(lease, "the server asks in a way nobody understands");
+        let wanted: InputRequired = result.parse().map_err(nonsense)?;
         let InputRequired { input_requests, request_state } = wanted;
+        if input_requests.len() > MAX_QUESTIONS {
+            return Err(self.unusable(lease, "the server asks for too much at once"));
+        }
         if input_requests.is_empty() {
+            if request_state.is_none() {
+                return Err(
+                    self.unusable(lease, "the server wants something and does not say what")
+                );
+            }
             sleep(COME_AGAIN).await;
         }
         // Its time stands still meanwhile: the server is not to blame for how long a human being thinks.
@@ -141,9 +242,23 @@ impl Call {
         let asking = input_requests.into_iter().map(|(key, wanted)| self.ask(lease, key, wanted));
         let answers = try_join_all(asking).await;
         drop(standing_still);
-        let answers: IndexMap<String, Box<RawValue>> =
-            answers.map_err(failed)?.into_iter().collect();
-        self.params_with(&answers, request_state.as_deref()).map_err(unusable)
+        let answers = answers.map_err(|error| self.answered_with(lease, error))?;
+        let answers: IndexMap<String, Box<RawValue>> = answers.into_iter().collect();
+        self.params_with(&answers, request_state.as_deref()).map_err(nonsense)
+    }
+
+    fn unusable(&self, lease: &Lease, what: &str) -> CallError {
+        self.answered_with(lease, RpcError::with(code::INTERNAL_ERROR, what))
+    }
+
+    fn answered_with(&self, lease: &Lease, error: RpcError) -> CallError {
+        self.error(Outcome::Answered, Some(lease.generation()), false, CallFailure::Rpc(error))
+    }
+
+    /// Whether the caller said itself that it knows what to do with a task.
+    fn takes_tasks(&self) -> bool {
+        let params: Declared = serde_json::from_slice(&self.first_params()).unwrap_or_default();
+        params.meta.capabilities.extensions.contains_key(TASKS)
     }
 
     async fn ask(
@@ -178,48 +293,17 @@ impl Call {
         answers: &IndexMap<String, Box<RawValue>>,
         state: Option<&RawValue>,
     ) -> Result<RawJson, serde_json::Error> {
-        let first = self.params();
-        let mut fields: IndexMap<String, &RawValue> =
-            serde_json::from_slice(first.as_deref().unwrap_or(b"{}"))?;
-        let answers = serde_json::value::to_raw_value(answers)?;
+        let first = self.first_params();
+        let mut fields: IndexMap<String, &RawValue> = serde_json::from_slice(&first)?;
+        let given = serde_json::value::to_raw_value(answers)?;
+        fields.shift_remove("inputResponses");
         fields.shift_remove("requestState");
-        fields.insert("inputResponses".into(), &answers);
+        if !answers.is_empty() {
+            fields.insert("inputResponses".into(), &given);
+        }
         if let Some(state) = state {
             fields.insert("requestState".into(), state);
         }
         RawJson::from_text(serde_json::to_string(&fields)?)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_result_loses_its_type_and_nothing_else() {
-        for (text, without) in [
-            (r#"{"resultType":"complete","a":1.0}"#, r#"{"a":1.0}"#),
-            (r#"{ "a" : 1.0, "resultType" : "complete" }"#, r#"{ "a" : 1.0 }"#),
-            (
-                r#"{"a":{"resultType":1},"resultType":"complete","b":[ ]}"#,
-                r#"{"a":{"resultType":1},"b":[ ]}"#,
-            ),
-            (r#"{"resultType":"complete"}"#, "{}"),
-            (r#"{ "resultType" : "complete" , "b":2}"#, r#"{  "b":2}"#),
-            (r#"{"a":1}"#, r#"{"a":1}"#),
-        ] {
-            let result = RawJson::from_text(text.to_owned()).unwrap();
-            assert_eq!(without_type(result).as_str(), without, "{text}");
-        }
-    }
-
-    #[test]
-    fn a_question_is_told_from_a_result() {
-        let question = |text: &str| is_question(&RawJson::from_text(text.to_owned()).unwrap());
-        assert!(question(r#"{"inputRequests":{},"resultType": "input_required"}"#));
-        assert!(!question(
-            r#"{"content":[{"resultType":"input_required"}],"resultType":"complete"}"#
-        ));
-        assert!(!question(r#"{"content":[]}"#));
     }
 }

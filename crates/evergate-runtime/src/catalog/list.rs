@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout};
 
-use super::Item;
+use super::{CacheHint, Item};
 use crate::connection::{Asking, Connection, Garbage};
 use crate::error::chain;
 use crate::lifecycle::Loss;
@@ -47,15 +47,16 @@ const MAX_PAGES: usize = 1000;
 /// the slowest.
 const PAGES_WORTH: u32 = 4;
 
-/// All items of one list. A server that does not know the method has none.
+/// All items of one list, and how long they may be kept if the server says so. A server that does not know the method has none.
 pub(super) async fn list(
     connection: &Arc<Connection>,
     listing: Listing,
     settings: &Checked,
     garbage: &Garbage,
-) -> Result<Vec<Item>, ListFailure> {
-    let has_headers =
-        connection.peer().version.is_modern() && matches!(connection.link(), Link::Http(_));
+) -> Result<(Vec<Item>, Option<CacheHint>), ListFailure> {
+    let modern = connection.peer().version.is_modern();
+    let has_headers = modern && matches!(connection.link(), Link::Http(_));
+    let mut hint: Option<CacheHint> = None;
     let mut items = Vec::new();
     let mut seen = HashSet::new();
     let mut cursor: Option<String> = None;
@@ -83,7 +84,7 @@ pub(super) async fn list(
         })?;
         let result = match answer {
             Ok(result) => result,
-            Err(error) if error.code == code::METHOD_NOT_FOUND => return Ok(items),
+            Err(error) if error.code == code::METHOD_NOT_FOUND => return Ok((items, hint)),
             Err(error) => {
                 return Err(ListFailure::Refused(format!("{}: {error}", listing.method)));
             }
@@ -93,6 +94,10 @@ pub(super) async fn list(
             room.checked_sub(body.len()).ok_or_else(|| failed("its pages are too large".into()))?;
         let unusable = |_| failed("unusable answer".into());
         let page: HashMap<String, &RawValue> = serde_json::from_slice(&body).map_err(unusable)?;
+        if modern {
+            let said = CacheHint::of_page(&page);
+            hint = Some(hint.map_or(said, |before| before.and(said)));
+        }
         let list = page.get(listing.field).map_or("", |list| list.get());
         let list: Vec<&RawValue> = serde_json::from_str(list).map_err(unusable)?;
         for item in list {
@@ -109,14 +114,14 @@ pub(super) async fn list(
         let next = page.get("nextCursor").and_then(|next| serde_json::from_str(next.get()).ok());
         cursor = next.filter(|next: &String| !next.is_empty());
         match &cursor {
-            None => return Ok(items),
+            None => return Ok((items, hint)),
             Some(next) if !seen.insert(next.clone()) => {
                 garbage.add(format!("{} repeats a cursor", listing.method));
-                return Ok(items);
+                return Ok((items, hint));
             }
             Some(_) => {}
         }
     }
     garbage.add(format!("{} has more than {MAX_PAGES} pages", listing.method));
-    Ok(items)
+    Ok((items, hint))
 }

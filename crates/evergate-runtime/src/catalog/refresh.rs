@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::list::{self, ListFailure, Listing};
 use super::store::CatalogStore;
-use super::{Item, ServerCatalog};
+use super::{CacheHint, CacheHints, Item, ServerCatalog};
 use crate::connection::{Connection, Garbage, ListKind};
 use crate::error::SharedError;
 use crate::lifecycle::Budget;
@@ -19,6 +19,8 @@ const COALESCE: Duration = Duration::from_millis(50);
 /// Some servers add tools a moment after the handshake. What a new connection does not list at once may be there soon,
 /// and a list that shrinks and grows again is worse than one that shrinks a little later.
 const SETTLE: Duration = Duration::from_secs(1);
+/// A list that may be kept for less is not listed more often for that.
+const SHORTEST_TTL: Duration = Duration::from_secs(30);
 /// How long to wait before listing again what could not be listed.
 const RETRY: Duration = Duration::from_secs(1);
 /// The same for a list that the server refuses to give, which may be its last word.
@@ -36,13 +38,19 @@ pub(crate) async fn keep_fresh(
     let mut lists = Lists::new(store.last_good(&server, slot).as_ref());
     let mut after_refusal = RETRY;
     let mut settled = false;
+    let due_again = || settings.refresh_every.map(|every| Instant::now() + every);
+    let mut due = due_again();
     stale.mark_all();
     loop {
-        let due = settings.refresh_every.map(|every| Instant::now() + every);
+        let expired = lists.expires_next();
         let again = (!lists.refused.is_empty()).then(|| Instant::now() + after_refusal);
         tokio::select! {
             () = stale.marked() => {}
-            () = at(due) => stale.mark_all(),
+            () = at(due) => {
+                due = due_again();
+                stale.mark_all();
+            }
+            () = at(expired) => lists.expired(Instant::now()).for_each(|kind| stale.mark(kind)),
             () = at(again) => {
                 after_refusal = (after_refusal * 2).min(LONGEST_RETRY);
                 lists.refused.drain(..).for_each(|kind| stale.mark(kind));
@@ -52,7 +60,7 @@ pub(crate) async fn keep_fresh(
         if lists.complete {
             sleep(COALESCE).await;
         }
-        let wanted = stale.take();
+        let (wanted, listing) = stale.take();
         // Boxed because it is large, and this task is idle nearly all of its life.
         match Box::pin(lists.renew(&connection, &settings, &garbage, &wanted)).await {
             Ok(()) => {
@@ -70,6 +78,7 @@ pub(crate) async fn keep_fresh(
                 }
                 settled = true;
                 store.publish(&server, slot, entry);
+                stale.complete(listing);
             }
             Err(failure) => {
                 for kind in [ListKind::Tools, ListKind::Prompts, ListKind::Resources] {
@@ -90,6 +99,12 @@ pub(crate) async fn keep_fresh(
     }
 }
 
+/// When a list is to be looked at again because it says so. One that may not be kept at all would never be done with.
+fn expiry(hint: CacheHint) -> Option<Instant> {
+    let ttl = Duration::from_millis(hint.ttl_ms);
+    (hint.ttl_ms > 0).then(|| Instant::now() + ttl.max(SHORTEST_TTL))
+}
+
 async fn at(due: Option<Instant>) {
     match due {
         Some(due) => sleep_until(due).await,
@@ -105,6 +120,9 @@ struct Lists {
     resources: Vec<Item>,
     templates: Vec<Item>,
     complete: bool,
+    hints: CacheHints,
+    /// When they may not be kept any longer.
+    expiring: [Option<Instant>; 4],
     /// What the server answered with an error when last asked; the last good version is kept.
     refused: Vec<ListKind>,
 }
@@ -130,6 +148,8 @@ impl Lists {
             resources: kept(|before| &before.resources),
             templates: kept(|before| &before.resource_templates),
             complete: false,
+            hints: CacheHints::default(),
+            expiring: [None; 4],
             refused: Vec::new(),
         }
     }
@@ -149,17 +169,21 @@ impl Lists {
             (ListKind::Resources, offers.resources, list::RESOURCES),
             (ListKind::Resources, offers.resources, list::TEMPLATES),
         ];
-        for (kind, offered, listing) in asked {
+        for (nth, (kind, offered, listing)) in asked.into_iter().enumerate() {
             if !wanted(kind) {
                 continue;
             }
             let fresh = if offered {
                 list::list(connection, listing, settings, garbage).await
             } else {
-                Ok(Vec::new())
+                Ok((Vec::new(), None))
             };
             match fresh {
-                Ok(items) => *self.kept(listing) = items,
+                Ok((items, hint)) => {
+                    *self.kept(listing) = items;
+                    *self.hints.of(listing.field) = hint;
+                    self.expiring[nth] = hint.and_then(expiry);
+                }
                 Err(ListFailure::Refused(error)) => {
                     garbage.add(error);
                     self.refused.push(kind);
@@ -169,6 +193,17 @@ impl Lists {
         }
         self.complete = true;
         Ok(())
+    }
+
+    fn expires_next(&self) -> Option<Instant> {
+        self.expiring.iter().flatten().min().copied()
+    }
+
+    /// What may not be kept any longer. Said once: the next listing says anew how long.
+    fn expired(&mut self, now: Instant) -> impl Iterator<Item = ListKind> + use<> {
+        let kinds = [ListKind::Tools, ListKind::Prompts, ListKind::Resources, ListKind::Resources];
+        let expired = self.expiring.each_mut().map(|at| at.take_if(|at| *at <= now).is_some());
+        kinds.into_iter().zip(expired).filter_map(|(kind, expired)| expired.then_some(kind))
     }
 
     fn kept(&mut self, listing: Listing) -> &mut Vec<Item> {
@@ -189,5 +224,6 @@ impl Lists {
             peer.server_info.clone(),
             peer.instructions.clone(),
         )
+        .with_hints(self.hints)
     }
 }

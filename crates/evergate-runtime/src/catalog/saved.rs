@@ -85,8 +85,13 @@ impl ServerCatalog {
         let fields: Saved<'_> = serde_json::from_slice(&text).map_err(|error| {
             InvalidCatalog::Shape { line: error.line(), column: error.column() }
         })?;
+        let mut tools = items(&text, "tools", &fields.tools)?;
+        for tool in &mut tools {
+            // One that cannot be is found out when it is listed again.
+            let _ = tool.read_headers();
+        }
         let lists = [
-            items(&text, "tools", &fields.tools)?,
+            tools,
             items(&text, "prompts", &fields.prompts)?,
             items(&text, "resources", &fields.resources)?,
             items(&text, "resourceTemplates", &fields.resource_templates)?,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::{broadcast, watch};
 
-use super::{Catalog, Item, ServerCatalog};
+use super::{CacheHints, Catalog, Item, ServerCatalog};
 use crate::lifecycle::Generation;
 use crate::observe::HubEvent;
 use crate::protocol::RawJson;
@@ -184,7 +184,12 @@ impl ServerCatalog {
             capabilities,
             server_info,
             instructions,
+            hints: CacheHints::default(),
         }
+    }
+
+    pub(super) fn with_hints(self, hints: CacheHints) -> Self {
+        Self { hints, ..self }
     }
 }
 

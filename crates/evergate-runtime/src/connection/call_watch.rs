@@ -4,7 +4,6 @@ use std::sync::atomic::AtomicU8;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use bytes::Bytes;
 use http::HeaderMap;
 use serde::Deserialize;
 use tokio::sync::Notify;
@@ -23,7 +22,7 @@ pub(crate) struct CallWatch {
     track: Option<Arc<CallTrack>>,
     ended: Mutex<Ended>,
     /// What its HTTP request says of it in headers, each with its line end.
-    routing: OnceLock<Bytes>,
+    routing: OnceLock<Box<[u8]>>,
 }
 
 /// Whether a sending is over. Few are ever asked for it.
@@ -115,13 +114,13 @@ impl CallWatch {
     }
 
     /// Set when it is written, if the revision has such headers.
-    pub(crate) fn route(&self, headers: Bytes) {
+    pub(crate) fn route(&self, headers: Vec<u8>) {
         // A request is written once.
-        let _ = self.routing.set(headers);
+        let _ = self.routing.set(headers.into());
     }
 
-    pub(crate) fn routing(&self) -> Option<&Bytes> {
-        self.routing.get()
+    pub(crate) fn routing(&self) -> Option<&[u8]> {
+        self.routing.get().map(AsRef::as_ref)
     }
 
     /// Called before the first byte leaves. `false` if the caller gave up first: then it must not be sent.

@@ -1,83 +1,27 @@
 //! How a connection begins. The only place that knows: up to 2025-11-25 by a handshake, later by asking the server what it
 //! is, which it may be asked at any time.
+//!
+//! A server that may be of either kind is asked first. What it makes of that is remembered only if it says something
+//! about revisions: one that is slow, busy or dies is asked again next time, or it would be taken for an older one for ever.
 
+mod discovery;
+mod peer;
+
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use tokio::time::timeout;
 
+use self::discovery::Discovered;
+pub(crate) use self::peer::Peer;
 use super::call_watch::CallWatch;
-use super::dialect::{Asking, Dialect};
 use super::inbox::Inbox;
 use crate::handlers::Handlers;
 use crate::lifecycle::Loss;
-use crate::protocol::{self, Envelope, Era, ProtocolVersion, RawJson, code, method};
-use crate::transport::{Link, OpenError, Received, SendFailure, Sign, TransportError};
-
-/// What the server said about itself.
-#[derive(Debug, Clone)]
-pub(crate) struct Peer {
-    pub(crate) version: ProtocolVersion,
-    pub(crate) capabilities: RawJson,
-    pub(crate) server_info: RawJson,
-    pub(crate) instructions: Option<String>,
-    pub(crate) offers: Offers,
-    pub(crate) dialect: Dialect,
-}
-
-/// The capabilities the runtime acts on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "four independent capabilities, not a state")]
-pub(crate) struct Offers {
-    pub(crate) tools: bool,
-    pub(crate) prompts: bool,
-    pub(crate) resources: bool,
-    pub(crate) logging: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct InitializeResult {
-    protocol_version: String,
-    #[serde(default)]
-    capabilities: Option<Box<RawValue>>,
-    #[serde(default)]
-    server_info: Option<Box<RawValue>>,
-    #[serde(default)]
-    instructions: Option<String>,
-}
-
-#[derive(Deserialize, Default)]
-struct CapabilityFields<'a> {
-    #[serde(borrow)]
-    tools: Option<&'a RawValue>,
-    #[serde(borrow)]
-    prompts: Option<&'a RawValue>,
-    #[serde(borrow)]
-    resources: Option<&'a RawValue>,
-    #[serde(borrow)]
-    logging: Option<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct DiscoverResult {
-    supported_versions: Vec<String>,
-    #[serde(default)]
-    capabilities: Option<Box<RawValue>>,
-    #[serde(default)]
-    instructions: Option<String>,
-    #[serde(default, rename = "_meta")]
-    meta: Option<DiscoverMeta>,
-}
-
-#[derive(Deserialize)]
-struct DiscoverMeta {
-    #[serde(rename = "io.modelcontextprotocol/serverInfo")]
-    server_info: Option<Box<RawValue>>,
-}
+use crate::protocol::{self, Era, ProtocolVersion, code, method};
+use crate::transport::{Link, OpenError, Received, Sign, TransportError};
 
 /// Which revisions to look for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
@@ -91,187 +35,196 @@ pub enum Protocol {
     Modern,
 }
 
-/// Each its own: an answer to the one may come while the other is waited for.
-const DISCOVERY_ID: u64 = 1;
-const HANDSHAKE_ID: u64 = 2;
-/// The first id that no beginning uses.
-pub(super) const FIRST_ID: u64 = 3;
+/// A connection that began.
+#[derive(Debug)]
+pub(crate) struct Begun {
+    pub(crate) peer: Peer,
+    /// How to begin next time, if that is settled.
+    pub(crate) era: Option<Era>,
+}
 
-/// A server that says nothing to a question from before the handshake wants the handshake.
+/// What beginning takes.
+#[derive(Debug)]
+pub(crate) struct Beginning<'a> {
+    pub(crate) link: &'a Link,
+    pub(crate) inbox: &'a Arc<Inbox>,
+    pub(crate) handlers: &'a Handlers,
+    ids: AtomicU64,
+}
+
+/// The first id that no beginning uses.
+pub(super) const FIRST_ID: u64 = 8;
+
+/// A server that says nothing to a question from before the handshake may want the handshake, or may be slow.
 const PROBE: Duration = Duration::from_secs(5);
 
-/// Begins in the way the server understands. `known` is what it understood last time.
-pub(crate) async fn begin(
-    link: &Link,
-    inbox: &Arc<Inbox>,
-    handlers: &Handlers,
-    protocol: Protocol,
-    known: Option<Era>,
-) -> Result<Peer, OpenError> {
-    let may_be_modern = match link {
-        Link::Http(link) => link.may_listen(),
-        Link::Lines(_) => true,
-        Link::Sse(_) => false,
-    };
-    if protocol == Protocol::Legacy || !may_be_modern {
-        return shake(link, inbox, handlers).await;
+// === impl Beginning ===
+
+impl<'a> Beginning<'a> {
+    pub(crate) fn new(link: &'a Link, inbox: &'a Arc<Inbox>, handlers: &'a Handlers) -> Self {
+        // Not 0, which some servers take for no id at all.
+        Self { link, inbox, handlers, ids: AtomicU64::new(1) }
     }
-    if protocol == Protocol::Auto && known == Some(Era::Legacy) {
-        return match shake(link, inbox, handlers).await {
-            // It may have come back as another.
-            Err(error @ (OpenError::Refused(_) | OpenError::BadHandshake(_))) => {
-                discover(link, inbox, handlers).await?.ok_or(error)
-            }
-            result => result,
+
+    /// Begins in the way the server understands. `known` is what it understood last time; `within` is all the time there
+    /// is.
+    pub(crate) async fn begin(
+        &self,
+        protocol: Protocol,
+        known: Option<Era>,
+        within: Duration,
+    ) -> Result<Begun, OpenError> {
+        let may_be_modern = match self.link {
+            Link::Http(link) => link.may_listen(),
+            Link::Lines(_) => true,
+            Link::Sse(_) => false,
         };
-    }
-    let asked = timeout(PROBE, discover(link, inbox, handlers)).await;
-    match asked.unwrap_or(Ok(None))? {
-        Some(peer) => Ok(peer),
-        None if protocol == Protocol::Modern => {
-            Err(OpenError::UnsupportedProtocol("none without a handshake".into()))
-        }
-        None => shake(link, inbox, handlers).await,
-    }
-}
-
-/// Asks the server what it is. `None` if it does not understand the question.
-async fn discover(
-    link: &Link,
-    inbox: &Arc<Inbox>,
-    handlers: &Handlers,
-) -> Result<Option<Peer>, OpenError> {
-    let version = ProtocolVersion::NEWEST;
-    let envelope = Envelope::new(version, handlers.capabilities(), handlers.declared_client_info());
-    let dialect = Dialect::Modern(envelope);
-    let watch = Arc::new(CallWatch::new(DISCOVERY_ID, None));
-    let message = dialect.write(&watch, Asking::plain(method::DISCOVER, None));
-    let message = message.map_err(|error| OpenError::BadHandshake(error.to_string()))?;
-    let answer = link.exchange(inbox, message, &watch, &|_| false).await.and_then(Received::whole);
-    let result = match answer {
-        Ok(Ok(result)) => result,
-        Ok(Err(error)) if error.code == code::UNSUPPORTED_VERSION => {
-            return Err(OpenError::UnsupportedProtocol(error.message.chars().take(80).collect()));
-        }
-        // Whatever else it says, it does not say that it knows.
-        Ok(Err(_)) => return Ok(None),
-        Err(failure) => return not_asked(failure),
-    };
-    let Ok(fields) = result.parse::<DiscoverResult>() else { return Ok(None) };
-    if !fields.supported_versions.iter().any(|date| date == version.as_str()) {
-        return Err(OpenError::UnsupportedProtocol(fields.supported_versions.join(", ")));
-    }
-    if let Link::Http(link) = link {
-        link.establish(version);
-    }
-    let server_info = fields.meta.and_then(|meta| meta.server_info);
-    Peer::new(version, fields.capabilities, server_info, fields.instructions, dialect).map(Some)
-}
-
-/// A question without a usable answer: one about revisions only if the server took it and found fault with it.
-fn not_asked(failure: SendFailure) -> Result<Option<Peer>, OpenError> {
-    if failure.sign == Sign::Lost(Loss::Auth) {
-        return Err(OpenError::AuthRequired { status: 401 });
-    }
-    match failure.error {
-        TransportError::Status { status: 400..=499, .. }
-        | TransportError::ContentType(_)
-        | TransportError::NoAnswer { .. }
-        | TransportError::Malformed(_) => Ok(None),
-        error => Err(OpenError::Transport(error)),
-    }
-}
-
-/// Initialize, check, confirm.
-async fn shake(link: &Link, inbox: &Arc<Inbox>, handlers: &Handlers) -> Result<Peer, OpenError> {
-    let watch = Arc::new(CallWatch::new(HANDSHAKE_ID, None));
-    let params = serde_json::json!({
-        "protocolVersion": ProtocolVersion::NEWEST_WITH_HANDSHAKE.as_str(),
-        "capabilities": handlers.capabilities(),
-        "clientInfo": handlers.declared_client_info(),
-    });
-    let message =
-        protocol::request(watch.id(), method::INITIALIZE, Some(params.to_string().as_bytes()));
-    let answer = link.exchange(inbox, message, &watch, &|_| false).await.and_then(Received::whole);
-    let answer = answer.map_err(|failure| match failure.sign {
-        Sign::Lost(Loss::Auth) => OpenError::AuthRequired { status: 401 },
-        _ => OpenError::Transport(failure.error),
-    })?;
-    let result = answer.map_err(|error| {
-        // What OAuth calls an unusable token; a bare "unauthorized" may mean anything.
-        let text = error.message.to_lowercase();
-        if text.contains("invalid_token") || text.contains("invalid token") {
-            OpenError::AuthRequired { status: 200 }
-        } else {
-            OpenError::Refused(error)
-        }
-    })?;
-    let peer = Peer::read(&result)?;
-    if let Link::Http(link) = link {
-        link.establish(peer.version);
-    }
-    let confirmed = link.post(protocol::notification(method::INITIALIZED, None), None).await;
-    confirmed.map_err(|error| match error {
-        TransportError::Status { status: 401, .. } => OpenError::AuthRequired { status: 401 },
-        error => OpenError::Transport(error),
-    })?;
-    Ok(peer)
-}
-
-// === impl Peer ===
-
-impl Peer {
-    fn read(result: &RawJson) -> Result<Self, OpenError> {
-        let unusable = |error: serde_json::Error| {
-            OpenError::BadHandshake(format!("unexpected fields at column {}", error.column()))
-        };
-        let fields: InitializeResult = result.parse().map_err(unusable)?;
-        let version =
-            ProtocolVersion::from_handshake(&fields.protocol_version).ok_or_else(|| {
-                OpenError::UnsupportedProtocol(fields.protocol_version.chars().take(40).collect())
-            })?;
-        Self::new(
-            version,
-            fields.capabilities,
-            fields.server_info,
-            fields.instructions,
-            Dialect::Legacy,
-        )
-    }
-
-    fn new(
-        version: ProtocolVersion,
-        capabilities: Option<Box<RawValue>>,
-        server_info: Option<Box<RawValue>>,
-        instructions: Option<String>,
-        dialect: Dialect,
-    ) -> Result<Self, OpenError> {
-        let raw = |value: Option<Box<RawValue>>| {
-            let text =
-                value.map_or_else(|| "{}".to_owned(), |value| Box::<str>::from(value).into());
-            RawJson::from_text(text)
-                .map_err(|_| OpenError::BadHandshake("unusable capabilities".into()))
-        };
-        let capabilities = raw(capabilities)?;
-        let offered: CapabilityFields<'_> =
-            serde_json::from_slice(capabilities.as_bytes()).unwrap_or_default();
-        Ok(Self {
-            version,
-            offers: Offers {
-                tools: offered.tools.is_some(),
-                prompts: offered.prompts.is_some(),
-                resources: offered.resources.is_some(),
-                logging: offered.logging.is_some(),
+        match protocol {
+            Protocol::Modern if !may_be_modern => Err(OpenError::NoTransportFits(
+                "without a handshake there is only streamable HTTP".into(),
+            )),
+            Protocol::Modern => match self.discover().await? {
+                Discovered::Peer(peer) => Ok(Begun::modern(*peer)),
+                Discovered::Legacy(error) | Discovered::Unclear(error) => Err(error),
             },
-            server_info: raw(server_info)?,
-            capabilities,
-            instructions,
-            dialect,
-        })
+            Protocol::Auto if may_be_modern && known == Some(Era::Legacy) => {
+                self.shake_again().await
+            }
+            Protocol::Auto if may_be_modern => self.find_out(PROBE.min(within / 3)).await,
+            Protocol::Auto | Protocol::Legacy => {
+                let peer = self.initialize().await?;
+                self.confirm(peer, Some(Era::Legacy)).await
+            }
+        }
     }
 
-    /// What to expect of the server next time.
-    pub(crate) fn era(&self) -> Era {
-        if self.version.is_modern() { Era::Modern } else { Era::Legacy }
+    /// Asks, and shakes hands with whoever does not say that it needs none.
+    async fn find_out(&self, patience: Duration) -> Result<Begun, OpenError> {
+        let mut asking = pin!(self.discover());
+        let asked = timeout(patience, &mut asking).await;
+        if let Ok(discovered) = asked {
+            return match discovered? {
+                Discovered::Peer(peer) => Ok(Begun::modern(*peer)),
+                Discovered::Legacy(_) => {
+                    self.settle(self.initialize().await, Some(Era::Legacy)).await
+                }
+                Discovered::Unclear(_) => self.settle(self.initialize().await, None).await,
+            };
+        }
+        // Both questions stand now: a server that is only slow answers the first before it has even seen the second.
+        let mut shaking = pin!(self.initialize());
+        let shaken = tokio::select! {
+            biased;
+            discovered = &mut asking => match discovered {
+                Ok(Discovered::Peer(peer)) => {
+                    // Each POST is for itself, but on one stream the second question may have changed the server's mind.
+                    let also = match self.link {
+                        Link::Lines(_) => timeout(patience, shaking).await.ok(),
+                        Link::Http(_) | Link::Sse(_) => None,
+                    };
+                    return match also {
+                        Some(Ok(shaken)) => self.confirm(shaken, Some(Era::Modern)).await,
+                        _ => Ok(Begun::modern(*peer)),
+                    };
+                }
+                _ => shaking.await,
+            },
+            shaken = &mut shaking => shaken,
+        };
+        self.settle(shaken, None).await
+    }
+
+    /// Shakes hands with a server that did so last time, and asks it should it refuse: it may have come back as another.
+    async fn shake_again(&self) -> Result<Begun, OpenError> {
+        let error = match self.initialize().await {
+            Ok(peer) => return self.confirm(peer, Some(Era::Legacy)).await,
+            Err(error) => error,
+        };
+        let refused = match &error {
+            OpenError::Refused(_)
+            | OpenError::BadHandshake(_)
+            | OpenError::UnsupportedProtocol(_) => true,
+            OpenError::Transport(TransportError::Status { status, .. }) => {
+                matches!(status, 400 | 404 | 405)
+            }
+            _ => false,
+        };
+        if refused { self.discover_after(error).await } else { Err(error) }
+    }
+
+    /// Concludes a handshake with a server that was asked before.
+    async fn settle(
+        &self,
+        shaken: Result<Peer, OpenError>,
+        era: Option<Era>,
+    ) -> Result<Begun, OpenError> {
+        match shaken {
+            Ok(peer) => self.confirm(peer, era).await,
+            Err(OpenError::Refused(error)) if error.code == code::UNSUPPORTED_VERSION => {
+                self.discover_after(OpenError::Refused(error)).await
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn discover_after(&self, refused: OpenError) -> Result<Begun, OpenError> {
+        match self.discover().await? {
+            Discovered::Peer(peer) => Ok(Begun::modern(*peer)),
+            Discovered::Legacy(_) | Discovered::Unclear(_) => Err(refused),
+        }
+    }
+
+    /// The first half of a handshake.
+    async fn initialize(&self) -> Result<Peer, OpenError> {
+        let watch = Arc::new(CallWatch::new(self.next_id(), None));
+        let params = serde_json::json!({
+            "protocolVersion": ProtocolVersion::NEWEST_WITH_HANDSHAKE.as_str(),
+            "capabilities": self.handlers.capabilities(),
+            "clientInfo": self.handlers.declared_client_info(),
+        });
+        let params = params.to_string();
+        let message = protocol::request(watch.id(), method::INITIALIZE, Some(params.as_bytes()));
+        let answer = self.link.exchange(self.inbox, message, &watch, &|_| false).await;
+        let answer = answer.and_then(Received::whole).map_err(|failure| match failure.sign {
+            Sign::Lost(Loss::Auth) => OpenError::AuthRequired { status: 401 },
+            _ => OpenError::Transport(failure.error),
+        })?;
+        let result = answer.map_err(|error| {
+            // What OAuth calls an unusable token; a bare "unauthorized" may mean anything.
+            let text = error.message.to_lowercase();
+            if text.contains("invalid_token") || text.contains("invalid token") {
+                OpenError::AuthRequired { status: 200 }
+            } else {
+                OpenError::Refused(error)
+            }
+        })?;
+        Peer::read(&result)
+    }
+
+    /// The second half.
+    async fn confirm(&self, peer: Peer, era: Option<Era>) -> Result<Begun, OpenError> {
+        if let Link::Http(link) = self.link {
+            link.establish(peer.version);
+        }
+        let confirmed =
+            self.link.post(protocol::notification(method::INITIALIZED, None), None).await;
+        confirmed.map_err(|error| match error {
+            TransportError::Status { status: 401, .. } => OpenError::AuthRequired { status: 401 },
+            error => OpenError::Transport(error),
+        })?;
+        Ok(Begun { peer, era })
+    }
+
+    /// Each its own: an answer to one question may come while another is waited for.
+    fn next_id(&self) -> u64 {
+        self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+// === impl Begun ===
+
+impl Begun {
+    fn modern(peer: Peer) -> Self {
+        Self { peer, era: Some(Era::Modern) }
     }
 }

@@ -1,15 +1,24 @@
 //! What a server said has changed.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 /// Which lists a server said have changed and have not been listed since. A flag per list, so that a burst costs one
 /// listing, and a change that is announced during a listing is not lost.
 #[derive(Debug, Default)]
 pub(crate) struct StaleLists {
-    flags: AtomicU8,
+    marks: Mutex<Marks>,
     changed: Notify,
+    /// The number of the newest listing that is complete.
+    listed: watch::Sender<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Marks {
+    flags: u8,
+    /// Listings begun so far.
+    begun: u64,
 }
 
 /// A list a server offers.
@@ -21,31 +30,65 @@ pub(crate) enum ListKind {
     Resources = 4,
 }
 
+/// A listing that covers a mark: one that begins after it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ListingNumber(u64);
+
 // === impl StaleLists ===
 
 impl StaleLists {
     const ALL: u8 = ListKind::Tools as u8 | ListKind::Prompts as u8 | ListKind::Resources as u8;
 
     pub(crate) fn mark(&self, kind: ListKind) {
-        self.flags.fetch_or(kind as u8, Ordering::AcqRel);
-        self.changed.notify_one();
+        self.mark_flags(kind as u8);
+    }
+
+    /// For somebody who waits until it is listed.
+    pub(crate) fn ask_for(&self, kind: ListKind) -> ListingNumber {
+        self.mark_flags(kind as u8)
     }
 
     pub(crate) fn mark_all(&self) {
-        self.flags.fetch_or(Self::ALL, Ordering::AcqRel);
+        self.mark_flags(Self::ALL);
+    }
+
+    fn mark_flags(&self, flags: u8) -> ListingNumber {
+        let number = {
+            let mut marks = self.marks();
+            marks.flags |= flags;
+            ListingNumber(marks.begun + 1)
+        };
         self.changed.notify_one();
+        number
     }
 
     /// Resolves when something is marked.
     pub(crate) async fn marked(&self) {
-        while self.flags.load(Ordering::Acquire) == 0 {
+        while self.marks().flags == 0 {
             self.changed.notified().await;
         }
     }
 
     /// Takes the marks; what is marked from here on counts for the next listing.
-    pub(crate) fn take(&self) -> impl Fn(ListKind) -> bool + use<> {
-        let flags = self.flags.swap(0, Ordering::AcqRel);
-        move |kind| flags & kind as u8 != 0
+    pub(crate) fn take(&self) -> (impl Fn(ListKind) -> bool + use<>, ListingNumber) {
+        let mut marks = self.marks();
+        marks.begun += 1;
+        let flags = std::mem::take(&mut marks.flags);
+        (move |kind| flags & kind as u8 != 0, ListingNumber(marks.begun))
+    }
+
+    /// A listing is published.
+    pub(crate) fn complete(&self, listing: ListingNumber) {
+        self.listed.send_modify(|newest| *newest = listing.0);
+    }
+
+    /// Resolves when it is.
+    pub(crate) async fn listed(&self, listing: ListingNumber) {
+        // Cannot fail: we hold the sender.
+        let _ = self.listed.subscribe().wait_for(|newest| *newest >= listing.0).await;
+    }
+
+    fn marks(&self) -> MutexGuard<'_, Marks> {
+        self.marks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -28,6 +28,8 @@ pub(crate) struct Dialing {
 pub(crate) struct Remembered {
     pub(crate) kind: Option<HttpKind>,
     pub(crate) era: Option<Era>,
+    /// Not what it spoke: only what to try because it ended when it was asked.
+    pub(crate) guessed: bool,
 }
 
 // === impl Dialing ===
@@ -80,8 +82,9 @@ impl Dialing {
             Ok(opened) => {
                 let tasks = slot.shared.tasks.clone();
                 let connection = Connection::new(opened.link, inbox, opened.peer, reporter, tasks);
-                let era = Some(connection.peer().era());
-                Ok((Arc::new(connection), Remembered { kind: opened.kind, era }))
+                // That it shakes hands shows that it can, not that it must.
+                let era = opened.era.filter(|era| !remembered.guessed || *era == Era::Modern);
+                Ok((Arc::new(connection), Remembered { kind: opened.kind, era, guessed: false }))
             }
             Err(error) => {
                 opening.close(settings.close_timeout).await;

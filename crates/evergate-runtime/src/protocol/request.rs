@@ -33,6 +33,21 @@ pub fn error_response(id: &RawJson, error: &RpcError) -> Bytes {
     respond(id, "\"error\":", &error.raw)
 }
 
+/// A `tools/call`, written in one go so that the arguments are copied once.
+pub(crate) fn tool_call(id: u64, name: &str, arguments: &RawJson, wants_progress: bool) -> Bytes {
+    let mut text = open(64 + name.len(), arguments.as_bytes().len());
+    // Writing into a Vec cannot fail.
+    let _ = write!(text, "\"id\":{id},\"method\":\"tools/call\",\"params\":{{\"name\":");
+    write_string(&mut text, name);
+    text.extend_from_slice(b",\"arguments\":");
+    text.extend_from_slice(arguments.as_bytes());
+    if wants_progress {
+        let _ = write!(text, ",\"_meta\":{{\"progressToken\":{id}}}");
+    }
+    text.extend_from_slice(b"}}");
+    text.into()
+}
+
 /// The params of a `tools/call`.
 pub(crate) fn tool_params(name: &str, arguments: &RawJson) -> Vec<u8> {
     let mut text = Vec::with_capacity(32 + name.len() + arguments.as_bytes().len());
@@ -123,6 +138,11 @@ mod tests {
     #[test]
     fn a_tool_call_escapes_the_name_and_keeps_the_arguments() {
         let arguments = RawJson::from_text(r#"{"k": 1.0}"#).unwrap();
+        assert_eq!(
+            tool_call(4, "a\"b", &arguments, true),
+            r#"{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"a\"b","arguments":{"k": 1.0},"_meta":{"progressToken":4}}}"#
+        );
+        assert!(!tool_call(4, "x", &arguments, false).ends_with(b"}}}}"));
         assert_eq!(tool_params("a\"b", &arguments), br#"{"name":"a\"b","arguments":{"k": 1.0}}"#);
     }
 }

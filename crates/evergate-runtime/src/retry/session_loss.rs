@@ -2,7 +2,18 @@
 //!
 //! The specification has one sign, 404. Servers in the field have a dozen. Each is a row here, with where it was seen; nothing else in the runtime looks at status codes or wordings for this purpose.
 
-/// What came back for a request that carried a session id.
+/// What binds a connection to its server, and can be forgotten.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Bond {
+    /// A session, whose id went with the request.
+    Session,
+    /// A handshake that gave no id.
+    Handshake,
+    /// Nothing but that the server understood such requests before, which have no handshake.
+    Revision,
+}
+
+/// What came back for a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Evidence<'a> {
     pub(crate) status: u16,
@@ -52,7 +63,6 @@ static ROWS: &[Row] = {
         // Answers of the stateless revision: about the request, whatever their status.
         row(400, Some(-32020), "", Fine, "2026-07-28 servers: header mismatch"),
         row(400, Some(-32021), "", Fine, "2026-07-28 servers: missing client capability"),
-        row(400, Some(-32022), "", Fine, "2026-07-28 servers: unsupported revision"),
         // We did send one: something between us strips the header, and a new session would fare no better.
         row(
             400,
@@ -105,11 +115,46 @@ static ROWS: &[Row] = {
     ]
 };
 
+/// The server has no handshake, or not this revision: with this code wherever it comes from.
+const UNSUPPORTED_VERSION: i64 = -32022;
+/// What a server of 2026-07-28 says about a request, whatever the status.
+const ABOUT_THE_REQUEST: [i64; 5] = [-32020, -32021, -32601, -32602, -32603];
+/// How servers that have sessions ask for one.
+const WANTS_A_SESSION: [&str; 3] = ["session", "initializ", "protocol version"];
+
 // === impl Evidence ===
 
 impl Evidence<'_> {
-    /// The table's answer. Call it only for requests that carried a session id: without one there is none to lose.
-    pub(crate) fn sign(&self) -> SessionSign {
+    pub(crate) fn sign(&self, bond: Bond) -> SessionSign {
+        match bond {
+            // It has come back as another, or always was: a new beginning finds out.
+            _ if self.code == Some(UNSUPPORTED_VERSION) => SessionSign::Lost,
+            Bond::Session => self.sign_of_session(),
+            Bond::Handshake => SessionSign::Fine,
+            Bond::Revision => self.sign_of_revision(),
+        }
+    }
+
+    /// Does this server, which had no handshake, now want one?
+    fn sign_of_revision(&self) -> SessionSign {
+        if self.code.is_some_and(|code| ABOUT_THE_REQUEST.contains(&code)) {
+            return SessionSign::Fine;
+        }
+        let text = self.text.to_lowercase();
+        let wants_a_session = WANTS_A_SESSION.iter().any(|word| text.contains(word));
+        match (self.status, self.code) {
+            (400 | 404 | 405 | 422, _) if wants_a_session => SessionSign::Lost,
+            // Of the codes that servers make up themselves these are what SDKs say before a handshake.
+            (400 | 404 | 405 | 422, None | Some(-32000 | -32001 | -32600)) => SessionSign::Doubtful,
+            (200, Some(-32000 | -32002 | -32600)) if text.contains("not initialized") => {
+                SessionSign::Lost
+            }
+            _ => SessionSign::Fine,
+        }
+    }
+
+    /// The table's answer.
+    fn sign_of_session(&self) -> SessionSign {
         let text = self.text.to_lowercase();
         ROWS.iter()
             .find(|row| {
@@ -135,7 +180,7 @@ mod tests {
                 text: &format!("Bad Request: {} (id 1)", row.wording.to_uppercase()),
             };
             assert_eq!(
-                evidence.sign(),
+                evidence.sign(Bond::Session),
                 row.sign,
                 "{} {:?} {}",
                 evidence.text,
@@ -163,10 +208,39 @@ mod tests {
         ];
         for (status, code, text) in cases {
             assert_eq!(
-                Evidence { status, code, text }.sign(),
+                Evidence { status, code, text }.sign(Bond::Session),
                 SessionSign::Fine,
                 "{status} {text}"
             );
         }
+    }
+
+    #[test]
+    fn a_server_that_comes_back_as_another_is_told_from_one_that_dislikes_a_request() {
+        use SessionSign::{Doubtful, Fine, Lost};
+        let cases = [
+            (400, Some(-32022), "unsupported", Lost),
+            (200, Some(-32022), "unsupported", Lost),
+            (400, Some(-32000), "Bad Request: Mcp-Session-Id header is required", Lost),
+            (400, Some(-32000), "Bad Request: Server not initialized", Lost),
+            (400, Some(-32600), "Bad Request: Missing session ID", Lost),
+            (422, None, "Unexpected message, expect initialize request", Lost),
+            (200, Some(-32002), "server not initialized", Lost),
+            (404, None, "", Doubtful),
+            (400, Some(-32000), "Bad Request", Doubtful),
+            (404, Some(-32601), "Method not found", Fine),
+            (400, Some(-32602), "unknown tool: session", Fine),
+            (400, Some(-32020), "header mismatch", Fine),
+            (400, Some(-31999), "the tool's own", Fine),
+            (200, Some(-32000), "the session is full", Fine),
+            (503, None, "session not found", Fine),
+        ];
+        for (status, code, text, sign) in cases {
+            let evidence = Evidence { status, code, text };
+            assert_eq!(evidence.sign(Bond::Revision), sign, "{status} {text}");
+        }
+        let evidence = Evidence { status: 400, code: Some(-32022), text: "" };
+        assert_eq!(evidence.sign(Bond::Handshake), Lost);
+        assert_eq!(evidence.sign(Bond::Session), Lost);
     }
 }

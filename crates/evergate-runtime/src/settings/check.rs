@@ -95,6 +95,8 @@ const RESERVED_HEADERS: &[&str] = &[
     "host",
     "keep-alive",
     "last-event-id",
+    "mcp-method",
+    "mcp-name",
     "mcp-protocol-version",
     "mcp-session-id",
     "proxy-connection",
@@ -106,7 +108,8 @@ const RESERVED_HEADERS: &[&str] = &[
 
 /// Whether a header belongs to the protocol.
 pub(crate) fn is_reserved(name: &HeaderName) -> bool {
-    RESERVED_HEADERS.contains(&name.as_str())
+    // Arguments of a tool, as its schema says.
+    RESERVED_HEADERS.contains(&name.as_str()) || name.as_str().starts_with("mcp-param-")
 }
 
 // === impl Settings ===
@@ -117,6 +120,11 @@ impl Settings {
         problems.check_name();
         let exclusive = !matches!(self.target, Target::Http { .. });
         let endpoint = problems.endpoint(self.target);
+        if let Some(Endpoint::Http { kind: HttpKind::Sse | HttpKind::Plain, .. }) = &endpoint
+            && self.protocol == Protocol::Modern
+        {
+            problems.add("protocol", "revisions without a handshake need streamable HTTP");
+        }
         let positive = [
             ("timeout", self.timeout),
             ("hold", self.hold),

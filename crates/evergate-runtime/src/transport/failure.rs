@@ -45,6 +45,8 @@ pub(crate) enum TransportError {
     SessionLost { status: u16, detail: String },
     #[error("the server lost our session after it had accepted the request")]
     SessionLostAfterAccept,
+    #[error("the server forgot what it had asked for before it was answered, again and again")]
+    QuestionForgotten,
     #[error("HTTP {status}{detail}")]
     Status { status: u16, detail: String },
     #[error("the server accepted the request and sent no answer (HTTP {status})")]
@@ -80,7 +82,9 @@ pub(crate) enum OpenError {
     NoDirectory,
     #[error("could not connect")]
     Transport(#[from] TransportError),
-    #[error("the server answered initialize with an error")]
+    #[error("the server ended when it was asked which revision it speaks")]
+    EndedWhenAsked(#[source] TransportError),
+    #[error("the server refused to begin")]
     Refused(#[source] RpcError),
     #[error("the server answered initialize with something unusable: {0}")]
     BadHandshake(String),
@@ -131,7 +135,7 @@ impl OpenError {
             Self::Aborted => DialFailure::Aborted,
             Self::NoDirectory => DialFailure::Permanent(Reason::InvalidConfig),
             Self::Spawn(..) | Self::Guardian(_) | Self::TimedOut(_) => DialFailure::Unreachable,
-            Self::Transport(error) => match error {
+            Self::Transport(error) | Self::EndedWhenAsked(error) => match error {
                 TransportError::Connect(_)
                 | TransportError::Broken(_)
                 | TransportError::Closed

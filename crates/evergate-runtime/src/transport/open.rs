@@ -10,7 +10,7 @@ use super::http::custom_headers::CustomHeaders;
 use super::http::legacy_sse;
 use super::http::streamable::{HttpContext, HttpLink, Profile};
 use super::{HttpClient, Link, OpenError, StderrTail, TransportError, lines, stdio};
-use crate::connection::{Inbox, Peer, Reporter, begin};
+use crate::connection::{Beginning, Begun, Inbox, Peer, Protocol, Reporter};
 use crate::error::{SharedError, chain};
 use crate::handlers::Handlers;
 use crate::protocol::Era;
@@ -24,6 +24,7 @@ pub(crate) struct Opened {
     pub(crate) peer: Peer,
     /// What worked, to be tried first next time.
     pub(crate) kind: Option<HttpKind>,
+    pub(crate) era: Option<Era>,
 }
 
 /// An attempt under way: holds what it opened, so that an attempt that ends badly can be cleaned up.
@@ -101,10 +102,11 @@ impl Opening<'_> {
 
     async fn shake(&mut self, link: Link, kind: Option<HttpKind>) -> Result<Opened, OpenError> {
         self.link = Some(link.clone());
-        let (protocol, known) = (self.settings.protocol, self.era);
-        let peer = begin(&link, &self.inbox, self.handlers, protocol, known).await?;
+        let (protocol, within) = (self.settings.protocol, self.settings.connect_timeout);
+        let beginning = Beginning::new(&link, &self.inbox, self.handlers);
+        let Begun { peer, era } = beginning.begin(protocol, self.era, within).await?;
         self.link = None;
-        Ok(Opened { link, peer, kind })
+        Ok(Opened { link, peer, kind, era })
     }
 
     /// Streamable, then HTTP+SSE, then plain; what worked last time goes first. Only an answer that says "not like
@@ -119,11 +121,15 @@ impl Opening<'_> {
             order.retain(|kind| *kind != known);
             order.insert(0, known);
         }
+        if self.settings.protocol == Protocol::Modern {
+            // The others have only revisions with a handshake.
+            order = vec![HttpKind::Streamable];
+        }
         let mut reasons = Vec::new();
-        for kind in order {
+        for &kind in &order {
             match self.open_http(url, kind).await {
                 Ok(opened) => return Ok(opened),
-                Err(error) if says_not_like_this(&error) => {
+                Err(error) if says_not_like_this(&error) && order.len() > 1 => {
                     self.close(self.settings.close_timeout).await;
                     reasons.push(format!("{kind:?}: {}", chain(&error)));
                 }

@@ -1,5 +1,12 @@
 //! Servers of revision 2026-07-28: no handshake, no session, every request for itself.
 
+mod beginning;
+mod headers;
+mod kept_here;
+mod lists;
+mod raw_lines;
+mod rounds;
+
 use std::sync::Arc;
 
 use evergate_runtime::{
@@ -228,5 +235,58 @@ async fn a_question_that_is_never_answered_ends_with_the_call_s_time_and_with_it
         cancel.cancel();
     });
     assert!(matches!(error.unwrap_err().source, evergate_runtime::CallFailure::Cancelled));
+    hub.shutdown(SECOND).await;
+}
+
+#[tokio::test]
+async fn whoever_speaks_for_itself_hears_what_the_server_says() {
+    let server = modern();
+    let (_http, all) = everywhere(&server).await;
+    for settings in all {
+        let (hub, s) = started(Hub::builder().server("s", settings));
+        s.set_log_level("error").await.unwrap();
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "theirs",
+            "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} },
+            "io.modelcontextprotocol/clientInfo": { "name": "them", "version": "1" },
+        });
+        let params = json!({ "name": "elicit", "arguments": {}, "_meta": meta });
+        let asked = s.call_tool_with("elicit", params.clone().into()).verbatim().await.unwrap();
+        let asked: Value = asked.parse().unwrap();
+        assert_eq!(asked["resultType"], "input_required");
+        assert_eq!(asked["inputRequests"]["answer"]["method"], "elicitation/create");
+        let mut again = params;
+        again["inputResponses"] = json!({ "answer": { "action": "decline" } });
+        again["requestState"] = asked["requestState"].clone();
+        let result = s.call_tool_with("elicit", again.into()).verbatim().await.unwrap();
+        assert!(text(&result).contains("decline"), "{}", result.as_str());
+        assert!(result.as_str().contains("resultType"), "{}", result.as_str());
+        let got: Value =
+            serde_json::from_str(server.received("tools/call").last().unwrap()).unwrap();
+        let mut said = meta;
+        said["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
+        assert_eq!(got["_meta"], said);
+        assert!(s.protocol().unwrap().is_modern());
+        hub.shutdown(SECOND).await;
+    }
+}
+
+#[tokio::test]
+async fn an_old_server_does_not_hear_what_only_newer_ones_know() {
+    let server = Server::new();
+    let (hub, s) = started(Hub::builder().server("s", memory(&server)));
+    let meta = json!({
+        "x": 1.5,
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {},
+        "io.modelcontextprotocol/logLevel": "info",
+    });
+    let params = json!({ "name": "echo", "arguments": { "text": "hi" }, "_meta": meta });
+    let result = s.call_tool_with("echo", params.into()).verbatim().await.unwrap();
+    assert_eq!(text(&result), "hi");
+    let got: Value = serde_json::from_str(&server.received("tools/call")[0]).unwrap();
+    assert_eq!(got["_meta"], json!({ "x": 1.5 }));
+    assert!(!s.protocol().unwrap().is_modern());
     hub.shutdown(SECOND).await;
 }

@@ -89,7 +89,7 @@ impl HttpLink {
     fn check_session(&self, answer: Answer, watch: &CallWatch) -> Result<Answer, SendFailure> {
         let Err(error) = &answer else { return Ok(answer) };
         let evidence = Evidence { status: 200, code: Some(error.code), text: &error.message };
-        if self.has_session() && evidence.sign() == SessionSign::Lost {
+        if self.bond().is_some_and(|bond| evidence.sign(bond) == SessionSign::Lost) {
             let lost = self.session_lost(StatusCode::OK, error.message.as_bytes(), Some(watch));
             return Err(SendFailure {
                 answer: Some(error.clone()),

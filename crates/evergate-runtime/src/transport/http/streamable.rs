@@ -21,7 +21,7 @@ use crate::connection::{CallWatch, Inbox};
 use crate::error::SharedError;
 use crate::lifecycle::Loss;
 use crate::protocol::{ProtocolVersion, RpcError};
-use crate::retry::{Evidence, Outcome, SessionSign};
+use crate::retry::{Bond, Evidence, Outcome, SessionSign};
 use crate::tasks::Tasks;
 use crate::transport::{Received, SendFailure, Sign, TakesPieces, TransportError};
 
@@ -103,7 +103,7 @@ impl HttpLink {
 
     /// Keeps the session id and revision the handshake settled, for every later request.
     pub(crate) fn establish(&self, version: ProtocolVersion) {
-        // Later revisions have none, whatever the server says.
+        // Later revisions have none: should a handshake be under way beside, its id is not for them.
         let session = self.take_provisional().filter(|_| !version.is_modern());
         let mut post = self.post_headers();
         let mut get = headers::for_get(self.custom.fixed());
@@ -149,15 +149,17 @@ impl HttpLink {
             // A pooled connection that closed before the request got onto it. The next try opens a new one.
             error => SendFailure::new(Outcome::NotSent, error.into(), Sign::None),
         })?;
-        if response.status.is_success()
-            && self.established.get().is_none()
+        // Requests that speak for themselves begin no session, whatever comes back.
+        let begins = self.established.get().is_none() && watch.routing().is_none();
+        if begins
+            && response.status.is_success()
             && let Some(mut session) = response.session_id.take()
         {
             session.set_sensitive(true);
             self.set_provisional(Some(session));
         }
         let answer = self.read(response, inbox, watch, takes_pieces).await;
-        if self.established.get().is_none() && !matches!(answer, Ok(Received::Answer(Ok(_)))) {
+        if begins && !matches!(answer, Ok(Received::Answer(Ok(_)))) {
             // No session came of it: some servers put an id on refusals too.
             self.set_provisional(None);
         }
@@ -237,8 +239,13 @@ impl HttpLink {
         self.established.get().is_none_or(|established| established.resumable)
     }
 
-    pub(super) fn has_session(&self) -> bool {
-        self.established.get().is_some_and(|established| established.session.is_some())
+    /// What the server may have forgotten; `None` as long as there is nothing.
+    pub(super) fn bond(&self) -> Option<Bond> {
+        self.established.get().map(|established| match &established.session {
+            Some(_) => Bond::Session,
+            None if established.resumable => Bond::Handshake,
+            None => Bond::Revision,
+        })
     }
 
     pub(super) fn event_stream(&self, response: Response, cursor: Option<String>) -> EventStream {
@@ -252,13 +259,11 @@ impl HttpLink {
         body: &Bytes,
     ) -> (SessionSign, Option<RpcError>) {
         let error = error_in(body);
-        if !self.has_session() {
-            return (SessionSign::Fine, error);
-        }
+        let Some(bond) = self.bond() else { return (SessionSign::Fine, error) };
         let lossy = String::from_utf8_lossy(&body[..body.len().min(LOOKED_AT)]);
         let text = error.as_ref().map_or(lossy.as_ref(), |error| error.message.as_str());
         let code = error.as_ref().map(|error| error.code);
-        (Evidence { status: status.as_u16(), code, text }.sign(), error)
+        (Evidence { status: status.as_u16(), code, text }.sign(bond), error)
     }
 
     /// `call` is the one whose own request was refused, if it was one's.
