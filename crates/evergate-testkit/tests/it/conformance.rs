@@ -34,7 +34,7 @@ fn meta(capabilities: &Value) -> Value {
 /// A call in 2026-07-28, and more fields of its params.
 async fn call(client: &mut MemoryLines, tool: &str, more: Value) -> Value {
     let mut params = json!({ "name": tool, "arguments": {}, "_meta": meta(&everything()) });
-    for (name, value) in more.as_object().unwrap() {
+    for (name, value) in more.as_object().expect("an object") {
         params[name] = value.clone();
     }
     client.request(1, "tools/call", params).await
