@@ -23,8 +23,6 @@ pub struct ServerRequest {
     pub server: Arc<str>,
     /// On which connection.
     pub generation: Generation,
-    /// What the server calls it: unique among what it waits for on this connection.
-    pub id: RawJson,
     /// What for.
     pub method: String,
     /// The params as sent.

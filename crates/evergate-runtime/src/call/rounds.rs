@@ -275,7 +275,6 @@ impl Call {
         let request = ServerRequest {
             server: self.slot.name.clone(),
             generation: lease.generation(),
-            id: serde_json::Value::from(key.as_str()).into(),
             method: wanted.method,
             params: params.transpose().map_err(unusable)?,
             attribution: Attribution::Call,

@@ -336,7 +336,7 @@ impl Inbox {
         progress: mpsc::Sender<RawJson>,
     ) -> Bytes {
         let answer = match asked {
-            Some(asked) => self.ask(id, method, params, asked, progress).await,
+            Some(asked) => self.ask(method, params, asked, progress).await,
             None => Ok(RawJson::empty_object()),
         };
         match answer {
@@ -348,7 +348,6 @@ impl Inbox {
     /// Has the request handled, unless every call it may be about ends before.
     async fn ask(
         &self,
-        id: &RawJson,
         method: String,
         params: Option<RawJson>,
         asked: Asked,
@@ -357,7 +356,6 @@ impl Inbox {
         let request = ServerRequest {
             server: self.context.server.clone(),
             generation: self.generation,
-            id: id.clone(),
             method,
             params,
             attribution: asked.attribution,

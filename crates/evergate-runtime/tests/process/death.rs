@@ -233,3 +233,18 @@ fn a_daemon_that_keeps_the_pipes_does_not_hide_the_end_of_its_parent() {
         gone(daemons).await;
     });
 }
+
+#[test]
+fn a_server_that_ends_when_it_hears_no_handshake_is_started_again_with_one() {
+    among_others(async {
+        let script = "read -r line; case $line in *server/discover*) exit 3;; esac; \
+                      { printf '%s\\n' \"$line\"; exec cat; } | exec \"$SERVER\"";
+        let (hub, s) = hub(shell(script));
+        connected(&s).await;
+        assert_eq!(s.protocol().unwrap().as_str(), "2025-11-25");
+        let error = s.status().last_error.unwrap();
+        assert!(error.contains("asked which revision"), "{error}");
+        s.call_tool("echo", json!({ "text": "hi" })).await.unwrap();
+        shut_down(hub).await;
+    });
+}

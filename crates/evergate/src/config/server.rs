@@ -87,6 +87,8 @@ const NOT_FORWARDED: &[&str] = &[
     "host",
     "keep-alive",
     "last-event-id",
+    "mcp-method",
+    "mcp-name",
     "mcp-protocol-version",
     "mcp-session-id",
     "origin",
@@ -246,7 +248,7 @@ fn headers_from_client(reader: &mut Reader<'_>, gateway: &Gateway) -> Vec<Header
             reader.error(&field, &format!("{text:?} is not a header name"));
             continue;
         };
-        if NOT_FORWARDED.contains(&header.as_str()) {
+        if NOT_FORWARDED.contains(&header.as_str()) || header.as_str().starts_with("mcp-param-") {
             reader.error(
                 &field,
                 &format!("{header} belongs to the protocol and cannot be forwarded"),

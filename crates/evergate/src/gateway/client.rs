@@ -353,6 +353,16 @@ impl Client {
         }
     }
 
+    /// Its newest call with this server that somebody waits for, if it has no session.
+    pub(super) fn waited_for(&self, server: &str) -> Option<Arc<Rounds>> {
+        let state = self.state();
+        let waited_for = state.calls.values().filter_map(|call| {
+            let rounds = call.rounds.as_ref().filter(|rounds| rounds.is_waited_for(server))?;
+            Some((call.number, rounds))
+        });
+        waited_for.max_by_key(|(number, _)| *number).map(|(_, rounds)| rounds.clone())
+    }
+
     /// Passes on what a server logs where only requests can want that.
     pub(super) fn offer_log(&self, logged: &Notification) {
         for call in self.state().calls.values() {

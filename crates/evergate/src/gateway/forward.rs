@@ -79,11 +79,11 @@ pub(super) async fn forward(
         None => handle.request(method, params),
     };
     let rounds = context.rounds.as_ref();
-    let (caller, handlers) = match rounds {
-        Some(rounds) => (rounds.number, questions_in_rounds(rounds)),
-        None => (caller_number(client), questions(client, &context.stream, number)),
+    let handlers = match rounds {
+        Some(rounds) => questions_in_rounds(client, rounds),
+        None => questions(client, &context.stream, number),
     };
-    call = call.cancel(cancel).caller(caller).handlers(Arc::new(handlers));
+    call = call.cancel(cancel).caller(caller_number(client)).handlers(Arc::new(handlers));
     let (around, listener) = (gateway.clone(), client.clone());
     let (stream, own_rounds) = (context.stream.clone(), rounds.cloned());
     call = call.on_notification(move |notification| {
@@ -152,11 +152,15 @@ fn questions(client: &Arc<Client>, stream: &Outlet, number: u64) -> Handlers {
     })
 }
 
-/// What the server asks because of a call without a session is asked by its result.
-fn questions_in_rounds(rounds: &Arc<Rounds>) -> Handlers {
-    let rounds = rounds.clone();
+/// What the server asks because of a call without a session is asked by its result. If all that is known is whose call it is
+/// about, it goes with one that its caller waits for: whichever call the answer comes with, it is the server's question that
+/// is answered.
+fn questions_in_rounds(client: &Arc<Client>, rounds: &Arc<Rounds>) -> Handlers {
+    let (client, rounds) = (client.clone(), rounds.clone());
     Handlers::new().on_any(move |request: ServerRequest| {
-        let rounds = rounds.clone();
+        let tied = request.attribution == Attribution::Call;
+        let waited_for = if tied { None } else { client.waited_for(&request.server) };
+        let rounds = waited_for.unwrap_or_else(|| rounds.clone());
         async move { rounds.ask(&request).await }
     })
 }

@@ -59,13 +59,16 @@ async fn a_server_that_lets_itself_be_shaken_by_the_hand_later_is_spoken_to_that
 #[tokio::test(start_paused = true)]
 async fn a_refused_handshake_has_a_server_asked_once_more() {
     let probes = AtomicUsize::new(0);
-    let (_, settings) = RawLines::start(Duration::ZERO, move |message| match method(message) {
+    let (peer, settings) = RawLines::start(Duration::ZERO, move |message| match method(message) {
         "server/discover" if probes.fetch_add(1, Ordering::SeqCst) == 0 => Said::Nothing,
         _ => pinned_by_the_probe(message),
     });
     let (_hub, s) = hub(settings);
     connected(&s).await;
     assert_eq!(revision(&s), "2026-07-28");
+    // In one go, without a failed attempt in between.
+    assert_eq!(peer.asked(), ["server/discover", "initialize", "server/discover"]);
+    assert_eq!(s.status().generation.unwrap().get(), 1);
 }
 
 #[tokio::test(start_paused = true)]

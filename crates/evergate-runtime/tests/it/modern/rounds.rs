@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use evergate_runtime::{CallFailure, Handlers, Hub, Outcome, ServerHandle, Settings};
+use evergate_runtime::{CallFailure, Handlers, Hub, Outcome, Replay, ServerHandle, Settings};
+use evergate_testkit::{Fault, HttpServer};
 use serde_json::{Value, json};
 
 use super::raw_lines::{RawLines, Said, discovered, initialized};
-use super::started;
+use super::{modern, started};
 use crate::support::*;
 
 const NOW: Duration = Duration::ZERO;
@@ -204,12 +205,31 @@ async fn a_server_that_forgot_its_own_note_is_asked_from_the_beginning_but_not_f
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_is_lost_after_somebody_answered_may_have_run() {
-    let (_, settings) = with_tools(|_, params| match &params["requestState"] {
+async fn a_round_that_is_sent_again_to_another_begins_anew() {
+    let deaths = AtomicUsize::new(0);
+    let (peer, settings) = with_tools(move |_, params| match &params["requestState"] {
         Value::Null => question(),
-        _ => Said::End,
+        _ if deaths.fetch_add(1, Ordering::SeqCst) == 0 => Said::End,
+        _ => done(),
     });
     let (_hub, s) = agreeing(settings);
-    let error = s.call_tool("t", json!({})).await.unwrap_err();
+    let result = s.call_tool("t", json!({})).replay(Replay::Always).await.unwrap();
+    assert_eq!(text(&result), "done");
+    let rounds: Vec<bool> = peer
+        .params("tools/call")
+        .iter()
+        .map(|params| params.get("inputResponses").is_some())
+        .collect();
+    assert_eq!(rounds, [false, true, false, true]);
+}
+
+#[tokio::test]
+async fn a_call_that_is_refused_after_somebody_answered_may_have_run() {
+    let server = modern();
+    let http = HttpServer::start(server.clone()).await;
+    server.inject(Fault::Status(429, String::new())).on_tool("elicit").after(1);
+    let (hub, s) = agreeing(Settings::http(http.url()));
+    let error = s.call_tool("elicit", json!({})).await.unwrap_err();
     assert_eq!((error.outcome, error.retryable), (Outcome::Unknown, false));
+    hub.shutdown(SECOND).await;
 }

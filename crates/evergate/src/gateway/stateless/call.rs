@@ -195,6 +195,7 @@ impl StatelessCall {
 
     /// Goes on without anybody who waits.
     pub(super) fn apart(self, tasks: &Tasks) -> Self {
+        self.rounds.park();
         let running = match self.running {
             Running::Here(calling) => Running::Apart(AbortOnDropHandle::new(tasks.spawn(calling))),
             apart @ Running::Apart(_) => apart,

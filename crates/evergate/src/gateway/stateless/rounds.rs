@@ -1,7 +1,6 @@
 //! Questions that servers of earlier revisions ask in the middle of a call, collected for a caller who is asked by the result
 //! of its request and answers with the next one.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -20,14 +19,14 @@ use crate::gateway::{news, params};
 
 /// A server that asks several things at once asks them one after the other. This long after one there will be no more.
 const QUIET: Duration = Duration::from_millis(20);
+/// Characters of a question's name.
+const MAX_KEY: usize = 64;
 /// More than any call asks at once.
 const MAX_WAITING: usize = 64;
 
 /// What the newest request of a call says of its caller, and what its server wants to know.
 #[derive(Debug)]
 pub(crate) struct Rounds {
-    /// Tells this call from all others: each could be another client's.
-    pub(in crate::gateway) number: u64,
     state: Mutex<State>,
     changed: Notify,
 }
@@ -45,6 +44,8 @@ struct State {
     brought: Answers,
     /// What the caller would have to be able to do for a question that was refused for it.
     lacking: Option<Value>,
+    /// Nobody waits for the call now.
+    is_parked: bool,
 }
 
 /// By the names the questions have.
@@ -67,10 +68,7 @@ struct Asking<'a> {
 
 impl Rounds {
     pub(super) fn new(envelope: Envelope, brought: Answers) -> Self {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
         Self {
-            // Clients with a session have random ones.
-            number: NUMBER.fetch_add(1, Ordering::Relaxed),
             state: Mutex::new(State {
                 capabilities: envelope.capabilities,
                 level: envelope.level,
@@ -79,6 +77,7 @@ impl Rounds {
                 waiting: IndexMap::new(),
                 brought,
                 lacking: None,
+                is_parked: false,
             }),
             changed: Notify::new(),
         }
@@ -87,6 +86,7 @@ impl Rounds {
     /// The caller is back: with answers, and with whatever it says of itself now.
     pub(super) fn resume(&self, envelope: Envelope, token: Option<RawJson>, answers: Answers) {
         let mut state = self.state();
+        state.is_parked = false;
         state.capabilities = envelope.capabilities;
         state.level = envelope.level;
         if let Some(patience) = &state.patience {
@@ -115,12 +115,17 @@ impl Rounds {
                 let message = format!("the client does not offer {}", request.method);
                 return Err(RpcError::with(METHOD_NOT_FOUND, message));
             }
-            let key = key(request);
+            let mut key = key(request);
             if let Some(answer) = state.brought.shift_remove(&key).filter(is_answer) {
                 return Ok(answer);
             }
-            if state.waiting.len() >= MAX_WAITING || state.waiting.contains_key(&key) {
+            if state.waiting.len() >= MAX_WAITING {
                 return Err(RpcError::with(INTERNAL, "too many questions at once"));
+            }
+            if state.waiting.contains_key(&key) {
+                let numbered = (2..).map(|number| format!("{key}_{number}"));
+                let free = numbered.into_iter().find(|key| !state.waiting.contains_key(key));
+                key = free.unwrap_or(key);
             }
             let (asker, answer) = oneshot::channel();
             let (method, params) = (request.method.clone(), request.params.clone());
@@ -146,6 +151,17 @@ impl Rounds {
                 return questions;
             }
         }
+    }
+
+    /// Its caller has gone to answer.
+    pub(super) fn park(&self) {
+        self.state().is_parked = true;
+    }
+
+    /// Whether somebody waits for this call, and this server has it.
+    pub(in crate::gateway) fn is_waited_for(&self, server: &str) -> bool {
+        let state = self.state();
+        !state.is_parked && state.server.as_deref() == Some(server)
     }
 
     /// What the caller would have to be able to do for the server to get what it asked for.
@@ -205,10 +221,31 @@ fn stateless(params: &RawJson) -> serde_json::Result<Value> {
     Ok(params.into())
 }
 
-/// What a question is called: what its server calls it.
+/// What a question is called, among others of its call. It follows from the question alone, so that a caller who knows a tool
+/// can bring the answer along; two of a kind are numbered.
 fn key(request: &ServerRequest) -> String {
-    let id = request.id.as_str();
-    serde_json::from_str(id).unwrap_or_else(|_| id.to_owned())
+    let params: Value =
+        request.params.as_ref().and_then(|params| params.parse().ok()).unwrap_or_default();
+    let schema = &params["requestedSchema"];
+    let wanted: Vec<&str> = match schema["required"].as_array() {
+        Some(required) if !required.is_empty() => {
+            required.iter().filter_map(Value::as_str).collect()
+        }
+        _ => schema["properties"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| &**name)
+            .collect(),
+    };
+    let key = match request.method.as_str() {
+        "elicitation/create" if params["mode"] == "url" => "user_url".to_owned(),
+        "elicitation/create" => [&["user"], &wanted[..]].concat().join("_"),
+        "roots/list" => "client_roots".to_owned(),
+        _ => "model_message".to_owned(),
+    };
+    let plain = |char: char| if char.is_ascii_alphanumeric() || char == '-' { char } else { '_' };
+    key.chars().map(plain).take(MAX_KEY).collect()
 }
 
 fn is_answer(answer: &RawJson) -> bool {
