@@ -327,10 +327,15 @@ impl Call {
         lease: &Lease,
         takes_pieces: Option<Resends>,
     ) -> Result<Attempt, CallFailure> {
-        if lease.peer().version.is_modern()
-            && let Some(answer) = self.keep_here(lease)
-        {
-            return Ok(Attempt::Kept(answer));
+        if lease.peer().version.is_modern() && self.is_kept_here() {
+            // Boxed because it is rare.
+            let keeping = Box::pin(self.keep_here(lease));
+            return Ok(tokio::select! {
+                biased;
+                answer = keeping => Attempt::Kept(answer),
+                () = self.cancelled() => Attempt::Cancelled { sent: false },
+                () = self.clock.expired() => Attempt::TimedOut { sent: false },
+            });
         }
         let watch = lease.watch(self.track.clone());
         let message = self.message(lease, &watch)?;

@@ -101,10 +101,6 @@ impl ServerHandle {
         let subscribing = subscribing.ok_or(SubscribeError::TooMany { limit })?;
         let params = RawJson::from(serde_json::json!({ "uri": uri }));
         self.request(method::SUBSCRIBE, Some(params)).await?;
-        // A server without a handshake hears of it from the task that listens.
-        if self.is_modern() {
-            subscribing.told().await;
-        }
         subscribing.succeeded();
         Ok(())
     }
@@ -114,11 +110,6 @@ impl ServerHandle {
         self.slot.side_state.unsubscribe(uri);
         let params = RawJson::from(serde_json::json!({ "uri": uri }));
         self.request(method::UNSUBSCRIBE, Some(params)).await.map(drop)
-    }
-
-    fn is_modern(&self) -> bool {
-        let published = self.slot.published.borrow();
-        published.connection.as_ref().is_some_and(|now| now.peer().version.is_modern())
     }
 
     /// How it is.

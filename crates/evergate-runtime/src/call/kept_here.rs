@@ -18,21 +18,28 @@ struct Told {
 // === impl Call ===
 
 impl Call {
-    /// The answer to a request that the server has no method for. `None` if it is to be sent.
-    pub(super) fn keep_here(&self, lease: &Lease) -> Option<Answer> {
-        let Request::Other { method, params } = &self.request else { return None };
-        let offered = match &**method {
-            method::SET_LEVEL => lease.peer().offers.logging,
-            method::SUBSCRIBE | method::UNSUBSCRIBE => lease.peer().offers.subscribe,
-            _ => return None,
+    /// Whether the server has no method for the request.
+    pub(super) fn is_kept_here(&self) -> bool {
+        let method = self.request.method();
+        matches!(method, method::SET_LEVEL | method::SUBSCRIBE | method::UNSUBSCRIBE)
+    }
+
+    /// The answer to such a request. A subscription is answered when the server has been told of it.
+    pub(super) async fn keep_here(&self, lease: &Lease) -> Answer {
+        let method = self.request.method();
+        let params = match &self.request {
+            Request::Other { params, .. } => params.as_ref(),
+            _ => None,
         };
+        let offers = &lease.peer().offers;
+        let offered = if method == method::SET_LEVEL { offers.logging } else { offers.subscribe };
         if !offered {
             let what = format!("the server does not offer {method}");
-            return Some(Err(RpcError::with(code::METHOD_NOT_FOUND, what)));
+            return Err(RpcError::with(code::METHOD_NOT_FOUND, what));
         }
-        let told: Told = params.as_ref().and_then(|params| params.parse().ok()).unwrap_or_default();
+        let told: Told = params.and_then(|params| params.parse().ok()).unwrap_or_default();
         let side_state = &self.slot.side_state;
-        let kept = match (&**method, told) {
+        let kept = match (method, told) {
             (method::SET_LEVEL, Told { level: Some(level), .. }) if is_log_level(&level) => {
                 side_state.set_log_level(&level);
                 true
@@ -42,6 +49,7 @@ impl Call {
                 let subscribing = side_state.subscribe(&uri, limit);
                 let room = subscribing.is_some();
                 if let Some(subscribing) = subscribing {
+                    subscribing.told().await;
                     subscribing.succeeded();
                 }
                 room
@@ -53,6 +61,6 @@ impl Call {
             _ => false,
         };
         let refused = || RpcError::with(code::INVALID_PARAMS, format!("unusable {method}"));
-        Some(kept.then(RawJson::empty_object).ok_or_else(refused))
+        kept.then(RawJson::empty_object).ok_or_else(refused)
     }
 }
