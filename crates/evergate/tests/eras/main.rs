@@ -16,7 +16,12 @@ mod support;
 mod kit;
 
 mod caller;
+mod parked_call;
 mod stateless_client;
 mod upstream;
 
+mod bad_requests;
+mod interruptions;
 mod matrix;
+mod request_states;
+mod rounds;

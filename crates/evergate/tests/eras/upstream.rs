@@ -83,7 +83,6 @@ impl Upstream {
 
     /// It dies in the middle of whatever it does, and comes back at once.
     pub(crate) async fn crash(&self, gateway: &Gateway) {
-        let before = self.server.counters();
         match &self.face {
             Face::Http(http) => {
                 http.kill().await;
@@ -92,15 +91,16 @@ impl Upstream {
             Face::Stdio { .. } => {
                 let children = children_of(gateway.pid());
                 assert!(!children.is_empty());
+                // Whichever of them a client begins with that has met it before.
+                let begun = |counters: &Counters| {
+                    let begin = ["initialize", "server/discover", "subscriptions/listen"];
+                    begin.iter().filter_map(|method| counters.requests.get(*method)).sum::<u64>()
+                };
+                let before = begun(&self.server.counters());
                 children.into_iter().for_each(kill);
+                soon("there is another", self.server.wait_for(|now| begun(now) > before)).await;
             }
         }
-        // Whichever of them a client begins with that has met it before.
-        let known = |counters: &Counters| {
-            let begin = ["initialize", "server/discover", "subscriptions/listen"];
-            begin.iter().filter_map(|method| counters.requests.get(*method)).sum::<u64>()
-        };
-        soon("it is found again", self.server.wait_for(|now| known(now) > known(&before))).await;
     }
 
     /// Requests that it was told to forget, whichever way its revision has.
@@ -113,6 +113,7 @@ impl Upstream {
 async fn accept(listener: TcpListener, server: Server) {
     loop {
         let Ok((stream, _)) = listener.accept().await else { continue };
+        stream.set_nodelay(true).unwrap();
         let server = server.clone();
         tokio::spawn(async move {
             let (reader, writer) = stream.into_split();

@@ -53,6 +53,13 @@ enum Running {
     Apart(AbortOnDropHandle<Answer>),
 }
 
+/// Whom a request is for, as its caller says it.
+enum Addressee {
+    Name(String),
+    Uri(String),
+    Nobody,
+}
+
 /// What concerns rounds in the params of a request.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -87,6 +94,7 @@ impl Gateway {
         let fields: Option<RoundFields<'_>> =
             fields.transpose().map_err(|_| plain(error_body::INVALID_PARAMS, params::NO_OBJECT))?;
         let (mut brought, mut binding) = (Answers::new(), Binding::default());
+        let mut foreign = None;
         if let Some(fields) = fields.filter(|_| results::may_ask(&method)) {
             brought = fields.brought();
             binding = fields.binding(client, &method);
@@ -100,7 +108,7 @@ impl Gateway {
                         return Ok(call);
                     }
                     // It may be a server's own, which nobody else understands.
-                    Err(NotResumed::NotOurs) if self.may_be_modern(client, &fields) => {}
+                    Err(NotResumed::NotOurs) => foreign = Some(fields.addressee()),
                     Err(error) => return Err(error_body::bad_request_state(&error)),
                 }
             }
@@ -113,8 +121,14 @@ impl Gateway {
             rounds: Some(rounds.clone()),
         };
         let (gateway, client, own_method) = (self.clone(), client.clone(), method.clone());
-        let calling =
-            async move { gateway.request(&client, &id, own_method, params, &context).await };
+        let calling = async move {
+            if let Some(addressee) = foreign
+                && let Some(error) = gateway.not_understood(&client, addressee).await
+            {
+                return Answer::Error(error);
+            }
+            gateway.request(&client, &id, own_method, params, &context).await
+        };
         // A panic ends the call and nothing else.
         let calling = AssertUnwindSafe(calling).catch_unwind().map(|ended| {
             ended.unwrap_or_else(|_| {
@@ -125,21 +139,37 @@ impl Gateway {
         Ok(StatelessCall { stream, binding, method, rounds, running })
     }
 
-    /// Whether the server that is meant may speak this revision itself, and have given out notes of its own.
-    fn may_be_modern(self: &Arc<Self>, client: &Arc<Client>, fields: &RoundFields<'_>) -> bool {
-        let view = self.view(client);
-        let name = fields.name.and_then(params::text);
-        let named = name.and_then(|name| {
-            let owner = view.merged.tool(&name).or_else(|| view.merged.prompt(&name))?;
-            Some(owner.server.clone())
-        });
-        let uri = fields.uri.and_then(params::text);
-        let server = named.or_else(|| view.merged.resource(&uri?).cloned());
-        let handle = server.and_then(|server| self.server_for(client, &server));
-        handle.is_some_and(|handle| {
-            let version = handle.status().protocol;
-            version.is_none_or(|version| is_without_handshake(version.as_str()))
-        })
+    /// Why a note that was not given out here is good for nothing, if it is: a server of an earlier revision would not see
+    /// it, and do again what was done before.
+    async fn not_understood(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        addressee: Addressee,
+    ) -> Option<RawJson> {
+        let server = match addressee {
+            Addressee::Name(name) => {
+                self.first_lists(client).await;
+                let view = self.view(client);
+                let listed = view.merged.tool(&name).or_else(|| view.merged.prompt(&name)).cloned();
+                let owner = listed.or_else(|| self.unlisted_owner(client, &name));
+                owner.map(|owner| owner.server)
+            }
+            Addressee::Uri(uri) => self.uri_owner(client, &uri).await,
+            Addressee::Nobody => None,
+        };
+        let not_ours = || Some(error_body::bad_request_state(&NotResumed::NotOurs));
+        let Some(server) = server else { return not_ours() };
+        let handle = self.server_for(client, &server)?;
+        // What it speaks is known while it is connected.
+        let mut status = handle.watch_status();
+        let found_out = status.wait_for(|status| status.protocol.is_some());
+        let wait = self.config().gateway.startup_wait;
+        let Ok(status) = tokio::time::timeout(wait, found_out).await else {
+            let message = format!("{server} is not connected: nothing was sent, call again later");
+            return Some(plain(error_body::NOT_SENT, message));
+        };
+        let modern = status.protocol.is_some_and(|version| is_without_handshake(version.as_str()));
+        if modern { None } else { not_ours() }
     }
 
     /// What a caller gets for this step. A call that has questions is kept until its caller is back.
@@ -219,6 +249,12 @@ impl RoundFields<'_> {
         let brought: IndexMap<String, &RawValue> = brought.and_then(Result::ok).unwrap_or_default();
         let raw = |value: &RawValue| RawJson::from_text(value.get().to_owned()).ok();
         brought.into_iter().filter_map(|(key, answer)| Some((key, raw(answer)?))).collect()
+    }
+
+    fn addressee(&self) -> Addressee {
+        let name = self.name.and_then(params::text).map(|name| Addressee::Name(name.into_owned()));
+        let uri = || self.uri.and_then(params::text).map(|uri| Addressee::Uri(uri.into_owned()));
+        name.or_else(uri).unwrap_or(Addressee::Nobody)
     }
 
     /// Whose call it is, and what for.
