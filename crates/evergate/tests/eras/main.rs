@@ -22,6 +22,8 @@ mod upstream;
 
 mod bad_requests;
 mod interruptions;
+mod isolation;
+mod listening;
 mod matrix;
 mod request_states;
 mod rounds;

@@ -223,6 +223,22 @@ impl StatelessCall {
         }
     }
 
+    /// One that does this, for tests of what becomes of calls.
+    #[cfg(test)]
+    pub(super) fn doing(
+        binding: Binding,
+        calling: impl Future<Output = Answer> + Send + 'static,
+    ) -> Self {
+        let envelope = Envelope { version: String::new(), capabilities: Value::Null, level: None };
+        Self {
+            stream: Outlet::Log(Arc::new(crate::gateway::event_log::EventLog::of_call())),
+            binding,
+            method: "tools/call".to_owned(),
+            rounds: Arc::new(Rounds::new(envelope, Answers::new())),
+            running: Running::Here(Box::pin(calling)),
+        }
+    }
+
     /// Goes on without anybody who waits.
     pub(super) fn apart(self, tasks: &Tasks) -> Self {
         self.rounds.park();

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use evergate_runtime::{Outcome, RawJson, StateKind, SubscribeError, wire};
+use evergate_runtime::{Outcome, RawJson, ServerHandle, StateKind, SubscribeError, wire};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
@@ -88,7 +88,7 @@ impl Gateway {
         self.attach(&listener.client, false);
         let mut agreed = wanted.clone();
         for uri in &wanted.resource_subscriptions {
-            if !self.hears_of(&listener.client, uri).await {
+            if !self.hears_of(principal, &listener.client, uri).await {
                 agreed.resource_subscriptions.remove(uri);
             }
         }
@@ -108,10 +108,16 @@ impl Gateway {
         wanted
     }
 
-    /// Subscribes a listening client to one resource; `false` if there will be no news of it.
-    async fn hears_of(self: &Arc<Self>, client: &Arc<Client>, uri: &str) -> bool {
-        let Some(server) = self.uri_owner(client, uri).await else { return false };
-        let Some(handle) = self.server_for(client, &server) else { return false };
+    /// Subscribes a listening client to one resource; `false` if there will be no news of it. A server of its own is the
+    /// principal's, and stays when the listener has gone.
+    async fn hears_of(
+        self: &Arc<Self>,
+        principal: &Arc<Client>,
+        client: &Arc<Client>,
+        uri: &str,
+    ) -> bool {
+        let Some(server) = self.uri_owner(principal, uri).await else { return false };
+        let Some(handle) = self.server_for(principal, &server) else { return false };
         // Before the server is asked: its first news may come with its answer.
         self.subscriptions.add(&server, uri, client.uid);
         let connected = handle.status().state == StateKind::Connected;
@@ -132,9 +138,26 @@ impl Gateway {
         }
     }
 
-    fn later(self: &Arc<Self>, handle: evergate_runtime::ServerHandle, uri: &str) -> bool {
+    fn later(self: &Arc<Self>, handle: ServerHandle, uri: &str) -> bool {
         self.subscribe_in_time(handle, uri.to_owned());
         true
+    }
+
+    /// What a client wants to hear of servers of its own.
+    fn private_subscriptions(&self, client: &Client) -> Vec<(ServerHandle, String)> {
+        let of_one = |handle: ServerHandle| {
+            let uris = self.subscriptions.of(handle.name(), &client.uid);
+            uris.into_iter().map(move |uri| (handle.clone(), uri))
+        };
+        client.private.handles().into_iter().flat_map(of_one).collect()
+    }
+
+    /// Whether anybody else who has the same servers wants to hear of this.
+    fn is_wanted_privately(&self, client: &Client, server: &str, uri: &str) -> bool {
+        self.clients.all().iter().any(|other| {
+            Arc::ptr_eq(&other.private, &client.private)
+                && self.subscriptions.subscribers(server, uri).contains(&other.uid)
+        })
     }
 }
 
@@ -223,6 +246,25 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        self.gateway.detach(&self.client);
+        let (gateway, client) = (&self.gateway, &self.client);
+        // Servers that are the principal's own go on, and nobody else would tell them.
+        let private = gateway.private_subscriptions(client);
+        gateway.detach(client);
+        for (handle, uri) in private {
+            if gateway.is_wanted_privately(client, handle.name(), &uri) {
+                continue;
+            }
+            let (gateway, client) = (gateway.clone(), client.clone());
+            self.gateway.tasks.spawn(async move {
+                if let Err(error) = handle.unsubscribe(&uri).await {
+                    let (server, error) = (handle.name(), error.chain());
+                    tracing::debug!(server, error, "could not unsubscribe");
+                }
+                // Somebody may have come meanwhile, and been heard before this.
+                if gateway.is_wanted_privately(&client, handle.name(), &uri) {
+                    gateway.subscribe_in_time(handle, uri);
+                }
+            });
+        }
     }
 }

@@ -108,3 +108,116 @@ impl Parked {
         self.calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::sync::Arc;
+
+    use tokio::time::advance;
+
+    use super::*;
+    use crate::gateway::Answer;
+    use crate::gateway::stateless::call::Step;
+
+    const MINE: Binding = [1; 32];
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A call that waits for ever, and how to see whether it still does.
+    fn waiting() -> (StatelessCall, Arc<()>) {
+        let alive = Arc::new(());
+        let held = alive.clone();
+        let calling = async move {
+            let _held = held;
+            pending::<Answer>().await
+        };
+        (StatelessCall::doing(MINE, calling), alive)
+    }
+
+    async fn is_gone(alive: &Arc<()>) -> bool {
+        // What is aborted ends when its turn comes; time passes when everybody had theirs.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        Arc::strong_count(alive) == 1
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_has_ten_minutes_to_come_back() {
+        let (parked, tasks) = (Parked::default(), Tasks::default());
+        let (call, alive) = waiting();
+        let note = parked.park(call, &tasks).unwrap();
+        advance(KEPT - SECOND).await;
+        parked.sweep();
+        assert!(!is_gone(&alive).await);
+        let call = parked.resume(&note, &MINE).unwrap();
+        // From now on they count anew.
+        let note = parked.park(call, &tasks).unwrap();
+        advance(KEPT - SECOND).await;
+        parked.sweep();
+        let call = parked.resume(&note, &MINE).unwrap();
+        drop(call);
+        assert!(is_gone(&alive).await, "a caller that hangs up has cancelled");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_whose_caller_does_not_come_back_is_given_up() {
+        let (parked, tasks) = (Parked::default(), Tasks::default());
+        let (call, alive) = waiting();
+        let note = parked.park(call, &tasks).unwrap();
+        advance(KEPT).await;
+        assert!(!is_gone(&alive).await, "nobody has looked yet");
+        parked.sweep();
+        assert!(is_gone(&alive).await);
+        assert_eq!(parked.resume(&note, &MINE).unwrap_err(), NotResumed::Expired);
+        // Also when its caller comes before anybody has looked.
+        let (call, alive) = waiting();
+        let note = parked.park(call, &tasks).unwrap();
+        advance(KEPT).await;
+        assert_eq!(parked.resume(&note, &MINE).unwrap_err(), NotResumed::Expired);
+        assert!(is_gone(&alive).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_note_is_good_for_its_own_call_and_once() {
+        let (parked, tasks) = (Parked::default(), Tasks::default());
+        let (call, alive) = waiting();
+        let note = parked.park(call, &tasks).unwrap();
+        assert_eq!(parked.resume(&note, &[2; 32]).unwrap_err(), NotResumed::OtherCall);
+        assert_eq!(parked.resume("", &MINE).unwrap_err(), NotResumed::NotOurs);
+        let elsewhere = Parked::default();
+        assert_eq!(elsewhere.resume(&note, &MINE).unwrap_err(), NotResumed::NotOurs);
+        assert!(!is_gone(&alive).await);
+        let _call = parked.resume(&note, &MINE).unwrap();
+        assert_eq!(parked.resume(&note, &MINE).unwrap_err(), NotResumed::Expired);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_comes_while_nobody_waits_is_kept() {
+        let (parked, tasks) = (Parked::default(), Tasks::default());
+        let call = StatelessCall::doing(MINE, async {
+            tokio::time::sleep(SECOND).await;
+            Answer::Cancelled
+        });
+        let note = parked.park(call, &tasks).unwrap();
+        advance(2 * SECOND).await;
+        let mut call = parked.resume(&note, &MINE).unwrap();
+        assert!(matches!(call.step().await, Step::Answer(Answer::Cancelled)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_so_many_are_kept_and_all_go_at_the_end() {
+        let (parked, tasks) = (Parked::default(), Tasks::default());
+        let mut alive = Vec::new();
+        for _ in 0..MOST {
+            let (call, one) = waiting();
+            parked.park(call, &tasks).unwrap();
+            alive.push(one);
+        }
+        let (call, one) = waiting();
+        assert_eq!(parked.park(call, &tasks).unwrap_err(), NotParked::Full);
+        assert!(is_gone(&one).await, "the one too many is cancelled");
+        parked.clear();
+        assert!(is_gone(&alive[0]).await && is_gone(&alive[MOST - 1]).await);
+        let (call, _) = waiting();
+        assert!(parked.park(call, &tasks).is_ok());
+    }
+}
