@@ -37,6 +37,12 @@ impl Call {
                 side_state.set_log_level(&level);
                 true
             }
+            // Whoever has it kept already sees to the rest itself.
+            (method::SUBSCRIBE, Told { uri: Some(uri), .. })
+                if side_state.subscriptions().1.contains(&uri) =>
+            {
+                true
+            }
             (method::SUBSCRIBE, Told { uri: Some(uri), .. }) => {
                 let limit = self.slot.settings.max_subscriptions;
                 let subscribing = side_state.subscribe(&uri, limit);
