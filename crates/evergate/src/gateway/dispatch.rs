@@ -16,6 +16,7 @@ use super::names;
 use super::outlet::Outlet;
 use super::params::{self, ToolCall};
 use super::stateless::rounds::Rounds;
+use super::stateless::tasks;
 use crate::cancelled::cancelled;
 
 /// How a request ended.
@@ -220,6 +221,14 @@ impl Gateway {
         }
         match method {
             "server/discover" if is_stateless => Answer::Result(self.discover(client).await),
+            _ if is_stateless && tasks::is_about_one(method) => {
+                let owner = params.as_ref().and_then(|params| self.task_owner(client, params));
+                let Some((server, params)) = owner else {
+                    return invalid("no task of this name is known here");
+                };
+                forwarded.params = Some(params);
+                forward(self, client, &server, forwarded, context).await
+            }
             "ping" => Answer::Result(RawJson::empty_object()),
             "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
                 if fields.cursor.is_some() {

@@ -176,6 +176,15 @@ pub(crate) fn missing_capability(required: &Value) -> RawJson {
     }))
 }
 
+/// A resource that nobody has.
+pub(super) fn no_resource(uri: &str, why: &str) -> RawJson {
+    RawJson::from(json!({
+        "code": RESOURCE_NOT_FOUND,
+        "message": format!("Resource not found: {uri}: {why}"),
+        "data": { "uri": uri },
+    }))
+}
+
 /// A note that leads to no call.
 pub(super) fn bad_request_state(why: &impl std::fmt::Display) -> RawJson {
     RawJson::from(json!({

@@ -12,6 +12,7 @@ use super::error_body;
 use super::outlet::Outlet;
 use super::patience::Patience;
 use super::stateless::rounds::Rounds;
+use super::stateless::tasks;
 use super::{Answer, Gateway, RequestContext, news, params, payload};
 use crate::config::Server;
 
@@ -57,6 +58,7 @@ pub(super) async fn forward(
         return Answer::Error(gone(server));
     };
     let Forward { method, params, tool, progress_token, cancel, number } = request;
+    let about_task = tasks::is_about_one(&method);
     let mut call = match &tool {
         Some(tool) => {
             let params = params.unwrap_or_else(RawJson::empty_object);
@@ -118,6 +120,12 @@ pub(super) async fn forward(
         result = made => result,
         never = waiting => match never {},
     };
+    let result = result.map(|reply| match reply {
+        Reply::Whole(result) if rounds.is_some() => {
+            Reply::Whole(tasks::published(client, server, about_task, result))
+        }
+        reply => reply,
+    });
     match result {
         // The runtime knows the limit.
         Ok(Reply::Pieces(pieces)) => Answer::Pieces(Box::new(pieces.into())),
@@ -144,7 +152,8 @@ fn caller_number(client: &Client) -> u64 {
 /// What the server asks because of a call goes to the client that made it, over the call's own stream.
 fn questions(client: &Arc<Client>, stream: &Outlet, number: u64) -> Handlers {
     let (client, stream) = (client.clone(), stream.clone());
-    Handlers::new().on_any(move |request: ServerRequest| {
+    let can_do = client.introduction.capabilities.clone();
+    Handlers::new().declare(can_do).on_any(move |request: ServerRequest| {
         let (client, stream) = (client.clone(), stream.clone());
         // If all that is known is whose call it is about, it is moot when all of those have ended, as the runtime sees.
         let call = (request.attribution == Attribution::Call).then_some(number);

@@ -278,7 +278,7 @@ fn close(gateway: &Arc<Gateway>, hub: Arc<Hub>, within: Duration) {
 /// The server sees the client's own name and abilities.
 fn handlers(client: &Arc<Client>) -> Handlers {
     let info: ClientInfo = client.introduction.client_info.parse().unwrap_or_default();
-    let capabilities = client.introduction.capabilities.parse().unwrap_or_default();
+    let capabilities = client.introduction.capabilities.clone();
     let client = Arc::downgrade(client);
     Handlers::new()
         .client_info(

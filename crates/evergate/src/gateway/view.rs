@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use evergate_runtime::{Catalog, Item, RawJson, ServerCatalog};
+use evergate_runtime::{CacheHints, Catalog, Item, RawJson, ServerCatalog};
 
 use super::Gateway;
 use super::client::{Client, Scope};
@@ -10,6 +10,7 @@ use super::merged::{Digests, Merged, Offer, Owner};
 use super::names::{self, Naming};
 use super::stateless::{CacheHint, complete};
 use crate::config::{self, Isolation};
+use crate::front::keys::Caller;
 use crate::hash::HashMap;
 
 /// The answers to the four list methods, and who owns what is in them.
@@ -17,6 +18,8 @@ use crate::hash::HashMap;
 pub(crate) struct View {
     pub(super) merged: Merged,
     lists: Lists,
+    /// How long each of them may be kept.
+    hints: [CacheHint; 4],
     /// The same for clients without a session; most gateways have none.
     stateless: OnceLock<Lists>,
     /// Tools whose calls repeat arguments in headers, by what clients call them. Few do.
@@ -146,6 +149,14 @@ impl Gateway {
             .map(|((server, _, catalog), allows_tool)| Offer { server, catalog, allows_tool })
             .collect();
         let mut view = View::new(Merged::build(&naming, &offers));
+        view.hints = [
+            merged_hint(&caller, &offers, |catalog| (&catalog.tools, catalog.hints.tools)),
+            merged_hint(&caller, &offers, |catalog| (&catalog.prompts, catalog.hints.prompts)),
+            merged_hint(&caller, &offers, |catalog| (&catalog.resources, catalog.hints.resources)),
+            merged_hint(&caller, &offers, |catalog| {
+                (&catalog.resource_templates, catalog.hints.resource_templates)
+            }),
+        ];
         for offer in offers {
             for tool in offer.catalog.tools.iter().filter(|tool| tool.wants_headers()) {
                 let public = names::public_name(&naming, offer.server, &tool.key);
@@ -157,6 +168,26 @@ impl Gateway {
         }
         view
     }
+}
+
+/// How long a merged list may be kept, and by whom: as its strictest part. A server that says nothing promises nothing.
+fn merged_hint(
+    caller: &Caller,
+    offers: &[Offer<'_>],
+    list: impl Fn(&ServerCatalog) -> (&Vec<Item>, Option<evergate_runtime::CacheHint>),
+) -> CacheHint {
+    let parts = offers.iter().filter_map(|offer| {
+        let (items, hint) = list(offer.catalog);
+        match hint {
+            Some(hint) => Some(CacheHint { ttl_ms: hint.ttl_ms, public: hint.public }),
+            // It has no such list, and says of the others how long they are good: nothing can come of this one.
+            None if items.is_empty() && offer.catalog.hints != CacheHints::default() => None,
+            None => Some(CacheHint::default()),
+        }
+    });
+    let hint = CacheHint::of_all(parts);
+    // Others may see something else.
+    CacheHint { public: hint.public && caller.name().is_none(), ..hint }
 }
 
 /// The name of a tool at `/mcp`: what keys speak of, wherever it is used.
@@ -204,15 +235,22 @@ impl View {
             result("resources", &merged.resources),
             result("resourceTemplates", &merged.resource_templates),
         ];
-        Self { merged, lists, stateless: OnceLock::new(), with_headers: HashMap::default() }
+        Self {
+            merged,
+            lists,
+            hints: Default::default(),
+            stateless: OnceLock::new(),
+            with_headers: HashMap::default(),
+        }
     }
 
     /// The answer to one of the four methods.
     pub(super) fn list(&self, method: &str, stateless: bool) -> RawJson {
         let lists = if stateless {
             self.stateless.get_or_init(|| {
-                let complete = |list: &RawJson| complete(list.clone(), Some(CacheHint::default()));
-                self.lists.each_ref().map(complete)
+                let complete =
+                    |list: usize| complete(self.lists[list].clone(), Some(self.hints[list]));
+                [0, 1, 2, 3].map(complete)
             })
         } else {
             &self.lists
