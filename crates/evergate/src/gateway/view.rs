@@ -20,8 +20,11 @@ pub(crate) struct View {
     lists: Lists,
     /// How long each of them may be kept.
     hints: [CacheHint; 4],
-    /// The same for clients without a session; most gateways have none.
-    stateless: OnceLock<Lists>,
+    /// The same for clients without a session, while all servers are there and while some are not; most gateways have no
+    /// such clients.
+    stateless: [OnceLock<Lists>; 2],
+    /// Whose they are.
+    servers: Vec<Arc<str>>,
     /// Tools whose calls repeat arguments in headers, by what clients call them. Few do.
     with_headers: HashMap<String, Item>,
 }
@@ -157,6 +160,7 @@ impl Gateway {
                 (&catalog.resource_templates, catalog.hints.resource_templates)
             }),
         ];
+        view.servers = offers.iter().map(|offer| Arc::from(offer.server)).collect();
         for offer in offers {
             for tool in offer.catalog.tools.iter().filter(|tool| tool.wants_headers()) {
                 let public = names::public_name(&naming, offer.server, &tool.key);
@@ -220,6 +224,17 @@ fn naming(config: &config::Config, scope: &Scope) -> Naming {
     }
 }
 
+fn pick(lists: &Lists, method: &str) -> RawJson {
+    let [tools, prompts, resources, templates] = lists;
+    let list = match method {
+        "tools/list" => tools,
+        "prompts/list" => prompts,
+        "resources/list" => resources,
+        _ => templates,
+    };
+    list.clone()
+}
+
 // === impl View ===
 
 impl View {
@@ -239,30 +254,29 @@ impl View {
             merged,
             lists,
             hints: Default::default(),
-            stateless: OnceLock::new(),
+            stateless: Default::default(),
+            servers: Vec::new(),
             with_headers: HashMap::default(),
         }
     }
 
     /// The answer to one of the four methods.
-    pub(super) fn list(&self, method: &str, stateless: bool) -> RawJson {
-        let lists = if stateless {
-            self.stateless.get_or_init(|| {
-                let complete =
-                    |list: usize| complete(self.lists[list].clone(), Some(self.hints[list]));
-                [0, 1, 2, 3].map(complete)
+    pub(super) fn list(&self, method: &str) -> RawJson {
+        pick(&self.lists, method)
+    }
+
+    /// The same for a client without a session. A list that is shown because its server is away is not to be kept: the
+    /// next may be better.
+    pub(super) fn list_to_keep(&self, method: &str, is_there: impl Fn(&str) -> bool) -> RawJson {
+        let kept_at_all = self.hints.iter().any(|hint| hint.ttl_ms > 0);
+        let stale = kept_at_all && !self.servers.iter().all(|server| is_there(server));
+        let lists = self.stateless[usize::from(stale)].get_or_init(|| {
+            [0, 1, 2, 3].map(|list| {
+                let hint = if stale { CacheHint::default() } else { self.hints[list] };
+                complete(self.lists[list].clone(), Some(hint))
             })
-        } else {
-            &self.lists
-        };
-        let [tools, prompts, resources, templates] = lists;
-        let list = match method {
-            "tools/list" => tools,
-            "prompts/list" => prompts,
-            "resources/list" => resources,
-            _ => templates,
-        };
-        list.clone()
+        });
+        pick(lists, method)
     }
 
     /// A tool whose calls repeat arguments in headers.

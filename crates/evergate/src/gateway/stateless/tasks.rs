@@ -63,11 +63,12 @@ impl Gateway {
         }
         let name = params::text(id)?;
         let config = self.config();
-        // Names of servers may contain anything.
-        let (server, own) = config.servers.keys().find_map(|server| {
+        let fitting = config.servers.keys().filter_map(|server| {
             let own = name.strip_prefix(server.as_str())?.strip_prefix(BETWEEN)?;
             Some((Arc::from(server.as_str()), own))
-        })?;
+        });
+        // Names of servers may contain anything: the longest is meant.
+        let (server, own) = fitting.max_by_key(|(server, _): &(Arc<str>, &str)| server.len())?;
         Some((server, params::with_text(asked, id, own)))
     }
 }
@@ -89,8 +90,14 @@ mod tests {
 
     #[test]
     fn a_task_gets_the_name_of_its_server_where_there_are_many() {
-        let client =
-            |scope| Client::stateless([0; 16], Caller::anonymous(), scope, Kind::Principal);
+        let client = |scope| {
+            Client::stateless(
+                [0; 16],
+                Caller::anonymous(),
+                scope,
+                Kind::Principal { is_known: true },
+            )
+        };
         let result = |text: &str| RawJson::from_text(text.to_owned()).unwrap();
         let task = r#"{"resultType":"task","taskId":"7","status":"working"}"#;
         let (all, one) = (client(Scope::All), client(Scope::One("a".into())));
