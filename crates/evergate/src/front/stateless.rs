@@ -112,7 +112,7 @@ pub(super) async fn answer(
     let stream = Outlet::Log(Arc::new(EventLog::of_call()));
     let request = (method, params);
     let begun = front.gateway.begin(&client, own_id(), request, envelope, stream, passed_on);
-    match begun.await {
+    match begun {
         Ok(call) => Ok(proceed(front, id, call).await),
         Err(error) => Ok(answered(&id, &Answer::Error(error))),
     }

@@ -62,7 +62,7 @@ impl Piped {
             let request = (method, params);
             let answer = async {
                 let begun = gateway.begin(&principal, own_id(), request, envelope, stream, headers);
-                match begun.await {
+                match begun {
                     Ok(mut call) => gateway.answer_of(call.step().await, call),
                     Err(error) => Answer::Error(error),
                 }

@@ -5,7 +5,6 @@ use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use evergate_runtime::RawJson;
 use futures_util::FutureExt as _;
@@ -58,6 +57,13 @@ enum Running {
     Apart(AbortOnDropHandle<Answer>),
 }
 
+/// Whom a request is for, as its caller says it.
+enum Addressee {
+    Name(String),
+    Uri(String),
+    Nobody,
+}
+
 /// What concerns rounds in the params of a request.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
@@ -74,9 +80,6 @@ struct RoundFields<'a> {
     request_state: Option<&'a RawValue>,
 }
 
-/// How long a server may be away before its own note is given up.
-const BACK_WITHIN: Duration = Duration::from_secs(10);
-
 /// Calls of callers who cannot be told apart are of different callers: what one is asked is none of the others' business.
 static NOBODY: AtomicU64 = AtomicU64::new(0);
 
@@ -85,7 +88,7 @@ static NOBODY: AtomicU64 = AtomicU64::new(0);
 impl Gateway {
     /// Begins a call, or goes on with one that waits for its caller. `id` must not be that of another request of the same
     /// client; it need not be the one the client knows.
-    pub(crate) async fn begin(
+    pub(crate) fn begin(
         self: &Arc<Self>,
         client: &Arc<Client>,
         id: RawJson,
@@ -96,6 +99,7 @@ impl Gateway {
     ) -> Result<StatelessCall, RawJson> {
         let may_ask = results::may_ask(&method);
         let mut brought = Answers::new();
+        let mut foreign = None;
         // Few requests come back, and those that do not need not be read for it.
         if let Some(params) = params.as_ref().filter(|params| may_ask && comes_back(params)) {
             let fields = RoundFields::of(params)?;
@@ -111,7 +115,7 @@ impl Gateway {
                         return Ok(call);
                     }
                     // It may be a server's own, which nobody else understands.
-                    Err(NotResumed::NotOurs) if self.is_for_modern(client, &fields).await? => {}
+                    Err(NotResumed::NotOurs) => foreign = Some(fields.addressee()),
                     Err(error) => return Err(error_body::bad_request_state(&error)),
                 }
             }
@@ -128,6 +132,11 @@ impl Gateway {
         let (gateway, own_client) = (self.clone(), client.clone());
         let (own_method, own_params) = (method.clone(), params.clone());
         let calling = async move {
+            if let Some(addressee) = foreign
+                && let Some(error) = gateway.not_understood(&own_client, addressee).await
+            {
+                return Answer::Error(error);
+            }
             gateway.request(&own_client, &id, own_method, own_params, &context).await
         };
         // A panic ends the call and nothing else.
@@ -140,32 +149,37 @@ impl Gateway {
         Ok(StatelessCall { stream, client: client.clone(), rounds, method, params, running })
     }
 
-    /// Whether the server that is meant speaks this revision itself, and may have given out notes of its own. One that is
-    /// away is waited for as the call would wait: what it is now, it may not be then.
-    async fn is_for_modern(
+    /// Why a note that was not given out here is good for nothing, if it is: a server of an earlier revision would not see
+    /// it, and do again what was done before.
+    async fn not_understood(
         self: &Arc<Self>,
         client: &Arc<Client>,
-        fields: &RoundFields<'_>,
-    ) -> Result<bool, RawJson> {
-        let name = fields.name.and_then(params::text);
-        let uri = fields.uri.and_then(params::text);
-        let server = match (name, uri) {
-            (Some(name), _) => match self.tool_owner(client, &name).await {
-                Some(owner) => Some(owner.server),
-                None => self.prompt_owner(client, &name).await.map(|owner| owner.server),
-            },
-            (None, Some(uri)) => self.uri_owner(client, &uri).await,
-            (None, None) => None,
+        addressee: Addressee,
+    ) -> Option<RawJson> {
+        let server = match addressee {
+            Addressee::Name(name) => {
+                self.first_lists(client).await;
+                let view = self.view(client);
+                let listed = view.merged.tool(&name).or_else(|| view.merged.prompt(&name)).cloned();
+                let owner = listed.or_else(|| self.unlisted_owner(client, &name));
+                owner.map(|owner| owner.server)
+            }
+            Addressee::Uri(uri) => self.uri_owner(client, &uri).await,
+            Addressee::Nobody => None,
         };
-        let Some(handle) = server.and_then(|server| self.server_for(client, &server)) else {
-            return Ok(false);
+        let not_ours = || Some(error_body::bad_request_state(&NotResumed::NotOurs));
+        let Some(server) = server else { return not_ours() };
+        let handle = self.server_for(client, &server)?;
+        // What it speaks is known while it is connected.
+        let mut status = handle.watch_status();
+        let found_out = status.wait_for(|status| status.protocol.is_some());
+        let wait = self.config().gateway.startup_wait;
+        let Ok(status) = tokio::time::timeout(wait, found_out).await else {
+            let message = format!("{server} is not connected: nothing was sent, call again later");
+            return Some(plain(error_body::NOT_SENT, message));
         };
-        // Whether it is there by then shows in the next line.
-        let _ = handle.wait_until(BACK_WITHIN, |now| now.protocol.is_some()).await;
-        let version = handle.protocol().ok_or_else(|| {
-            error_body::unavailable(handle.name(), "away; its note cannot be understood without it")
-        })?;
-        Ok(is_without_handshake(version.as_str()))
+        let modern = status.protocol.is_some_and(|version| is_without_handshake(version.as_str()));
+        if modern { None } else { not_ours() }
     }
 
     /// What a caller gets for this step. A call that has questions is kept until its caller is back.
@@ -275,6 +289,12 @@ impl<'a> RoundFields<'a> {
         let brought: IndexMap<String, &RawValue> = brought.and_then(Result::ok).unwrap_or_default();
         let raw = |value: &RawValue| RawJson::from_text(value.get().to_owned()).ok();
         brought.into_iter().filter_map(|(key, answer)| Some((key, raw(answer)?))).collect()
+    }
+
+    fn addressee(&self) -> Addressee {
+        let name = self.name.and_then(params::text).map(|name| Addressee::Name(name.into_owned()));
+        let uri = || self.uri.and_then(params::text).map(|uri| Addressee::Uri(uri.into_owned()));
+        name.or_else(uri).unwrap_or(Addressee::Nobody)
     }
 
     /// Whose call it is, and what for.
