@@ -166,9 +166,6 @@ async fn an_unused_server_is_closed_but_not_while_a_call_waits_for_its_caller() 
 }
 
 #[tokio::test]
-#[ignore = "BUG: a private server that a reload renews is told of its principal's subscriptions only, not of those of \
-            listeners (gateway/remembered.rs tell_private), and its news is followed for whichever client was renewed \
-            first, a listener perhaps (gateway/reload.rs start_private, gateway/isolation.rs start)"]
 async fn a_changed_entry_keeps_what_is_listened_to() {
     let up = Upstream::start(Eras::Legacy, Over::Http).await;
     let config = |more: Value| servers(json!({ "up": crate::kit::merged(own(&up), more) }));

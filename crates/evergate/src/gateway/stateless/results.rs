@@ -129,9 +129,13 @@ impl CacheHint {
         if self.public { "public" } else { "private" }
     }
 
-    /// What holds for both of two parts.
-    pub(in crate::gateway) fn and(self, other: Self) -> Self {
-        Self { ttl_ms: self.ttl_ms.min(other.ttl_ms), public: self.public && other.public }
+    /// What holds for a list that several servers made together, each of which may have said something.
+    pub(in crate::gateway) fn of_all(parts: impl Iterator<Item = Self>) -> Self {
+        let both = |one: Self, other: Self| Self {
+            ttl_ms: one.ttl_ms.min(other.ttl_ms),
+            public: one.public && other.public,
+        };
+        parts.reduce(both).unwrap_or_default()
     }
 }
 
@@ -184,9 +188,11 @@ mod tests {
 
     #[test]
     fn hints_hold_for_all_parts() {
-        let hint = |ttl_ms, public| CacheHint { ttl_ms, public };
-        assert_eq!(hint(5, true).and(hint(3, true)), hint(3, true));
-        assert_eq!(hint(5, true).and(hint(9, false)), hint(5, false));
+        let hint = |(ttl_ms, public)| CacheHint { ttl_ms, public };
+        let all = |parts: &[(u64, bool)]| CacheHint::of_all(parts.iter().copied().map(hint));
+        assert_eq!(all(&[(5, true), (3, true)]), hint((3, true)));
+        assert_eq!(all(&[(5, true), (9, false)]), hint((5, false)));
+        assert_eq!(all(&[]), hint((0, false)));
     }
 
     #[test]
