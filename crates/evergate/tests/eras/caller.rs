@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::kit::next_of;
+use crate::piped_client::{Piped, Reading};
 use crate::stateless_client::{SERVER_INFO, SUBSCRIPTION, Stateless};
 use crate::support::{Events, Gateway, Session};
 
@@ -19,21 +19,30 @@ pub(crate) enum Era {
 pub(crate) enum Caller {
     Legacy(Session),
     Modern(Stateless),
+    /// Of either revision, at the pipes of `evergate stdio`.
+    Piped(Piped),
 }
 
 /// A call that is under way.
 pub(crate) struct Begun {
     caller: Caller,
     id: Value,
-    task: JoinHandle<()>,
+    /// Where there is a response to wait for.
+    task: Option<JoinHandle<()>>,
 }
 
 /// What somebody wants to hear of.
 pub(crate) struct Following {
-    pub(crate) events: Events,
-    /// With whom to unsubscribe.
-    session: Option<(Session, Vec<String>)>,
+    caller: Caller,
+    stream: Stream,
+    uris: Vec<String>,
+    /// Of the request, where it is one.
     id: Option<Value>,
+}
+
+enum Stream {
+    Events(Events),
+    Reading(Reading),
 }
 
 /// Questions a server asked, each with its params.
@@ -58,6 +67,15 @@ impl Caller {
                 answer
             }
             Self::Modern(client) => client.request(method, params).await.message,
+            Self::Piped(client) => checked(client, client.request(method, params).await),
+        }
+    }
+
+    pub(crate) fn era(&self) -> Era {
+        match self {
+            Self::Legacy(_) => Era::Legacy,
+            Self::Modern(_) => Era::Modern,
+            Self::Piped(client) => client.era,
         }
     }
 
@@ -100,6 +118,42 @@ impl Caller {
                 }
                 (asked, replied.message)
             }
+            Self::Piped(client) if client.era == Era::Legacy => {
+                let params = json!({ "name": tool, "arguments": arguments });
+                let (id, mut reading) = client.begin("tools/call", params).await;
+                loop {
+                    let message = reading.next().await.expect("an answer");
+                    let Some(method) = message["method"].as_str() else {
+                        if message["id"] == id {
+                            return (asked, message);
+                        }
+                        continue;
+                    };
+                    if message.get("id").is_some() {
+                        client.respond(&message["id"], &answer).await;
+                        asked.push((method.to_owned(), message["params"].clone()));
+                    }
+                }
+            }
+            Self::Piped(client) => {
+                let mut params = json!({ "name": tool, "arguments": arguments });
+                loop {
+                    let replied =
+                        checked(client, client.request("tools/call", params.clone()).await);
+                    let result = &replied["result"];
+                    if result["resultType"] != "input_required" {
+                        return (asked, replied);
+                    }
+                    let mut answers = json!({});
+                    for (key, question) in result["inputRequests"].as_object().unwrap() {
+                        let method = question["method"].as_str().unwrap();
+                        asked.push((method.to_owned(), question["params"].clone()));
+                        answers[key] = answer.clone();
+                    }
+                    params["inputResponses"] = answers;
+                    params["requestState"] = result["requestState"].clone();
+                }
+            }
         }
     }
 
@@ -121,11 +175,22 @@ impl Caller {
                 let replied = client.request(method, params).await;
                 (replied.notes, replied.message)
             }
+            Self::Piped(client) => {
+                let (id, mut reading) = client.begin(method, params).await;
+                let mut notes = Vec::new();
+                loop {
+                    let message = reading.next().await.expect("an answer");
+                    if message["id"] == id {
+                        return (notes, checked(client, message));
+                    }
+                    notes.push(message);
+                }
+            }
         }
     }
 
     /// Starts a call that goes on until it is cancelled.
-    pub(crate) fn begin(&self, tool: &str, arguments: Value) -> Begun {
+    pub(crate) async fn begin(&self, tool: &str, arguments: Value) -> Begun {
         let caller = self.clone();
         match self.clone() {
             Self::Legacy(session) => {
@@ -135,7 +200,7 @@ impl Caller {
                     let mut events = session.request_events(own_id, "tools/call", params).await;
                     while events.message().await.is_some() {}
                 });
-                Begun { caller, id, task }
+                Begun { caller, id, task: Some(task) }
             }
             Self::Modern(client) => {
                 let call = client.call(tool, arguments);
@@ -144,35 +209,58 @@ impl Caller {
                     let mut events = call.open().await;
                     while events.message().await.is_some() {}
                 });
-                Begun { caller, id, task }
+                Begun { caller, id, task: Some(task) }
+            }
+            Self::Piped(client) => {
+                let params = json!({ "name": tool, "arguments": arguments });
+                let (id, _) = client.begin("tools/call", params).await;
+                Begun { caller, id, task: None }
             }
         }
     }
 
     /// Hears of changed lists, and of these resources.
     pub(crate) async fn follow(&self, uris: &[&str]) -> Following {
-        match self {
-            Self::Legacy(session) => {
-                let events = session.listen().await;
-                for uri in uris {
-                    let answer = self.request("resources/subscribe", json!({ "uri": uri })).await;
-                    assert!(answer.get("result").is_some(), "{answer}");
-                }
-                let uris = uris.iter().map(|uri| (*uri).to_owned()).collect();
-                Following { events, session: Some((session.clone(), uris)), id: None }
-            }
+        let mut wanted = everything_listed();
+        wanted["resourceSubscriptions"] = json!(uris);
+        let wanted = json!({ "notifications": wanted });
+        let (stream, id) = match self {
+            Self::Legacy(session) => (Stream::Events(session.listen().await), None),
             Self::Modern(client) => {
-                let mut wanted = everything_listed();
-                wanted["resourceSubscriptions"] = json!(uris);
-                let draft =
-                    client.draft("subscriptions/listen", json!({ "notifications": wanted }));
-                let mut events = draft.open().await;
-                let acknowledged = events.message().await.unwrap();
-                assert_eq!(acknowledged["params"]["notifications"], wanted, "{acknowledged}");
-                Following { events, session: None, id: Some(draft.body["id"].clone()) }
+                let draft = client.draft("subscriptions/listen", wanted.clone());
+                (Stream::Events(draft.open().await), Some(draft.body["id"].clone()))
+            }
+            Self::Piped(client) if client.era == Era::Legacy => {
+                (Stream::Reading(client.read()), None)
+            }
+            Self::Piped(client) => {
+                let (id, reading) = client.begin("subscriptions/listen", wanted.clone()).await;
+                (Stream::Reading(reading), Some(id))
+            }
+        };
+        let uris: Vec<_> = uris.iter().map(|uri| (*uri).to_owned()).collect();
+        let mut following = Following { caller: self.clone(), stream, uris, id };
+        if following.id.is_some() {
+            let acknowledged = following.message().await;
+            assert_eq!(acknowledged["params"]["notifications"], wanted["notifications"]);
+        } else {
+            for uri in &following.uris {
+                let answer = self.request("resources/subscribe", json!({ "uri": uri })).await;
+                assert!(answer.get("result").is_some(), "{answer}");
             }
         }
+        following
     }
+}
+
+/// An answer that has what belongs to its revision and nothing else.
+fn checked(client: &Piped, answer: Value) -> Value {
+    if let Some(result) = answer.get("result") {
+        let is_modern = client.era == Era::Modern;
+        assert_eq!(result["resultType"].is_string(), is_modern, "{answer}");
+        assert!(!is_modern || result["_meta"][SERVER_INFO]["name"].is_string(), "{answer}");
+    }
+    answer
 }
 
 /// Who wants to hear of every list.
@@ -184,16 +272,19 @@ pub(crate) fn everything_listed() -> Value {
 
 impl Begun {
     /// Takes the call back, in the way of the client's revision.
-    pub(crate) async fn cancel(self) {
+    pub(crate) async fn cancel(mut self) {
+        let cancelled = json!({ "requestId": self.id });
         match &self.caller {
             Caller::Legacy(session) => {
-                session.notify("notifications/cancelled", json!({ "requestId": self.id })).await;
-                self.task.await.unwrap();
+                session.notify("notifications/cancelled", cancelled).await;
+                self.task.take().unwrap().await.unwrap();
             }
             Caller::Modern(_) => {
-                self.task.abort();
-                assert!(self.task.await.unwrap_err().is_cancelled());
+                let task = self.task.take().unwrap();
+                task.abort();
+                assert!(task.await.unwrap_err().is_cancelled());
             }
+            Caller::Piped(client) => client.notify("notifications/cancelled", cancelled).await,
         }
     }
 }
@@ -203,8 +294,21 @@ impl Begun {
 impl Following {
     /// The next news of this kind.
     pub(crate) async fn next_of(&mut self, method: &str) -> Value {
-        let message = next_of(&mut self.events, method).await;
-        if let Some(id) = &self.id {
+        loop {
+            let message = self.message().await;
+            if message["method"] == method {
+                return message;
+            }
+        }
+    }
+
+    async fn message(&mut self) -> Value {
+        let message = match &mut self.stream {
+            Stream::Events(events) => events.message().await,
+            Stream::Reading(reading) => reading.next().await,
+        };
+        let message = message.expect("the stream ended");
+        if let Some(id) = self.id.as_ref().filter(|_| message["method"].is_string()) {
             assert_eq!(message["params"]["_meta"][SUBSCRIPTION], *id, "{message}");
         }
         message
@@ -212,9 +316,17 @@ impl Following {
 
     /// Wants to hear of nothing any more.
     pub(crate) async fn stop(self) {
-        let Some((session, uris)) = self.session else { return };
-        for uri in uris {
-            session.request("resources/unsubscribe", json!({ "uri": uri })).await;
+        match (&self.caller, self.id) {
+            // The stream ends, and that says it.
+            (Caller::Modern(_), _) => {}
+            (Caller::Piped(client), Some(id)) => {
+                client.notify("notifications/cancelled", json!({ "requestId": id })).await;
+            }
+            (caller, _) => {
+                for uri in self.uris {
+                    caller.request("resources/unsubscribe", json!({ "uri": uri })).await;
+                }
+            }
         }
     }
 }

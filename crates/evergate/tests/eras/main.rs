@@ -17,6 +17,7 @@ mod kit;
 
 mod caller;
 mod parked_call;
+mod piped_client;
 mod stateless_client;
 mod upstream;
 

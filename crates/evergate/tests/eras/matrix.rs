@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::caller::{Caller, Era, bare};
 use crate::kit::{soon, status, text};
+use crate::piped_client::Piped;
 use crate::stateless_client::{LOG_LEVEL, SERVER_INFO};
 use crate::support::{Gateway, until};
 use crate::upstream::{Over, Upstream};
@@ -16,23 +17,46 @@ struct Cell {
     era: Era,
     eras: Eras,
     up: Upstream,
-    gateway: Gateway,
+    /// `None` where it is a program at the client's pipes.
+    gateway: Option<Gateway>,
     caller: Caller,
+}
+
+/// How the client reaches the gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Http,
+    Pipes,
 }
 
 // === impl Cell ===
 
 impl Cell {
     /// Connected, and sure to be what it says.
-    async fn start(era: Era, eras: Eras, over: Over) -> Self {
+    async fn start((era, way): (Era, Way), eras: Eras, over: Over) -> Self {
         let up = Upstream::start(eras, over).await;
-        let gateway = up.gateway().await;
-        let status = status(&gateway, "up").await;
         let modern = eras == Eras::Modern;
-        assert_eq!(status["protocol"], if modern { "2026-07-28" } else { "2025-11-25" });
+        let (gateway, caller) = if way == Way::Http {
+            let gateway = up.gateway().await;
+            let status = status(&gateway, "up").await;
+            assert_eq!(status["protocol"], if modern { "2026-07-28" } else { "2025-11-25" });
+            let caller = Caller::connect(&gateway, era).await;
+            (Some(gateway), caller)
+        } else {
+            let caller = Caller::Piped(Piped::start(&up.config(), era).await);
+            caller.request("tools/list", json!({})).await;
+            (None, caller)
+        };
         assert_eq!(up.server.counters().handshakes, u64::from(!modern));
-        let caller = Caller::connect(&gateway, era).await;
         Self { era, eras, up, gateway, caller }
+    }
+
+    fn pid(&self) -> u32 {
+        match (&self.gateway, &self.caller) {
+            (Some(gateway), _) => gateway.pid(),
+            (None, Caller::Piped(client)) => client.pid(),
+            _ => unreachable!("every other client has a gateway of its own"),
+        }
     }
 
     /// Asks for a list.
@@ -65,12 +89,12 @@ async fn question(cell: Cell, tool: &str, method: &str, answer: Value) {
     let (first, second) = tokio::join!(
         cell.caller.ask(&tool, json!({ "call_id": "b" }), answer.clone()),
         Box::pin(async {
-            let other = Caller::connect(&cell.gateway, cell.era).await;
-            match cell.up.over {
-                Over::Http => other.ask(&tool, json!({ "call_id": "c" }), answer.clone()).await.1,
-                // Two clients with questions at once cannot be told apart in one pipe.
-                Over::Stdio => Value::Null,
-            }
+            // Two clients with questions at once cannot be told apart in one pipe.
+            let Some(gateway) = cell.gateway.as_ref().filter(|_| cell.up.over == Over::Http) else {
+                return Value::Null;
+            };
+            let other = Caller::connect(gateway, cell.era).await;
+            other.ask(&tool, json!({ "call_id": "c" }), answer.clone()).await.1
         })
     );
     for message in [first.1, second].into_iter().filter(|message| !message.is_null()) {
@@ -181,27 +205,29 @@ async fn logging(cell: Cell) {
         }
     };
     let mut aside = None;
-    if let Caller::Legacy(session) = &cell.caller {
-        aside = Some(session.listen().await);
+    if cell.era == Era::Legacy {
+        aside = Some(cell.caller.follow(&[]).await);
         let answer = cell.caller.request("logging/setLevel", json!({ "level": "warning" })).await;
         assert!(answer.get("result").is_some(), "{answer}");
     }
     let mut heard = Vec::new();
     for level in ["info", "warning", "alert"] {
-        let (notes, answer) = match &cell.caller {
-            // Without anything to say there is no stream.
-            Caller::Legacy(_) if level == "info" => {
+        let (notes, answer) = match (&cell.caller, cell.up.over) {
+            // Without anything to say there is no stream; and what is said in a pipe is not tied to a call.
+            (Caller::Legacy(_), over) if level == "info" || over == Over::Stdio => {
                 (Vec::new(), cell.caller.request("tools/call", call(level)).await)
             }
-            _ => hear(&cell, call(level)).await,
+            _ => cell.caller.hear("tools/call", call(level)).await,
         };
         assert_eq!(text(&answer), "logged");
-        heard.extend(notes);
+        // Pipes have one stream for everything, which is read below.
+        if !matches!(&cell.caller, Caller::Piped(client) if client.era == Era::Legacy) {
+            heard.extend(notes);
+        }
     }
-    // With a pipe nothing says which call a message is about; then it is on the stream for everything else.
-    if let Some(events) = &mut aside {
+    if let Some(aside) = &mut aside {
         while heard.len() < 2 {
-            heard.push(events.message().await.unwrap());
+            heard.push(aside.next_of("notifications/message").await);
         }
     }
     let levels: Vec<_> = heard.iter().map(|note| &note["params"]["level"]).collect();
@@ -209,19 +235,10 @@ async fn logging(cell: Cell) {
     assert!(heard.iter().all(|note| note["method"] == "notifications/message"));
     assert_eq!(heard[0]["params"]["data"]["n"], 1);
     // Whoever does not want to hear, does not.
-    if let Caller::Modern(client) = &cell.caller {
+    if cell.era == Era::Modern {
         let params = json!({ "name": "up__log", "arguments": { "params": said("alert") } });
-        assert_eq!(client.request("tools/call", params).await.notes, Vec::<Value>::new());
-    }
-}
-
-/// The stream of a call, or its answer if it is not a stream.
-async fn hear(cell: &Cell, params: Value) -> (Vec<Value>, Value) {
-    match (&cell.caller, cell.up.over) {
-        (Caller::Legacy(_), Over::Stdio) => {
-            (Vec::new(), cell.caller.request("tools/call", params).await)
-        }
-        _ => cell.caller.hear("tools/call", params).await,
+        let (notes, _) = cell.caller.hear("tools/call", params).await;
+        assert_eq!(notes, Vec::<Value>::new());
     }
 }
 
@@ -232,7 +249,8 @@ async fn progress(cell: Cell) {
         params["_meta"] = json!({ "progressToken": token });
         let (notes, answer) = cell.caller.hear("tools/call", params).await;
         assert_eq!(text(&answer), "all steps done");
-        let told: Vec<_> = notes.iter().map(|note| note["params"].clone()).collect();
+        let notes = notes.iter().filter(|note| note["method"] == "notifications/progress");
+        let told: Vec<_> = notes.map(|note| note["params"].clone()).collect();
         let step = |n: u64| json!({ "progressToken": token, "progress": n, "total": 3 });
         assert_eq!(told, [step(1), step(2), step(3)]);
     }
@@ -245,7 +263,7 @@ async fn cancellation(cell: Cell) {
     // A tool that only waits, and one that has begun to speak.
     let calls = [("up__hold", json!({})), ("up__progress", json!({ "steps": 1000, "ms": 50 }))];
     for (number, (tool, arguments)) in (1..).zip(calls) {
-        let begun = cell.caller.begin(tool, arguments);
+        let begun = cell.caller.begin(tool, arguments).await;
         soon("it runs", cell.up.server.wait_for(|now| now.calls == number)).await;
         begun.cancel().await;
         until("the server hears of it", async || cell.up.cancelled() == number).await;
@@ -253,8 +271,10 @@ async fn cancellation(cell: Cell) {
     // The connection is none the worse for it.
     let answer = cell.caller.call("up__echo", json!({ "text": "hi" })).await;
     assert_eq!(text(&answer), "hi");
-    assert_eq!(status(&cell.gateway, "up").await["generation"], 1);
-    assert_eq!(status(&cell.gateway, "up").await["in_flight"], 0);
+    if let Some(gateway) = &cell.gateway {
+        assert_eq!(status(gateway, "up").await["generation"], 1);
+        assert_eq!(status(gateway, "up").await["in_flight"], 0);
+    }
 }
 
 async fn subscriptions(cell: Cell) {
@@ -285,7 +305,7 @@ async fn subscriptions(cell: Cell) {
     server.notify_list_changed(ListKind::Resources);
     following.next_of("notifications/resources/list_changed").await;
     // It comes back, and everything with it.
-    cell.up.crash(&cell.gateway).await;
+    cell.up.crash_under(cell.pid()).await;
     soon("it is told again", server.wait_for(subscribed)).await;
     server.update_resource("test://b");
     while following.next_of(UPDATED).await["params"]["uri"] != "test://b" {}
@@ -318,12 +338,20 @@ macro_rules! cells {
 }
 
 cells! {
-    legacy_client_of_legacy_http: Era::Legacy, Eras::Legacy, Over::Http;
-    legacy_client_of_legacy_stdio: Era::Legacy, Eras::Legacy, Over::Stdio;
-    legacy_client_of_modern_http: Era::Legacy, Eras::Modern, Over::Http;
-    legacy_client_of_modern_stdio: Era::Legacy, Eras::Modern, Over::Stdio;
-    modern_client_of_legacy_http: Era::Modern, Eras::Legacy, Over::Http;
-    modern_client_of_legacy_stdio: Era::Modern, Eras::Legacy, Over::Stdio;
-    modern_client_of_modern_http: Era::Modern, Eras::Modern, Over::Http;
-    modern_client_of_modern_stdio: Era::Modern, Eras::Modern, Over::Stdio;
+    legacy_client_of_legacy_http: (Era::Legacy, Way::Http), Eras::Legacy, Over::Http;
+    legacy_client_of_legacy_stdio: (Era::Legacy, Way::Http), Eras::Legacy, Over::Stdio;
+    legacy_client_of_modern_http: (Era::Legacy, Way::Http), Eras::Modern, Over::Http;
+    legacy_client_of_modern_stdio: (Era::Legacy, Way::Http), Eras::Modern, Over::Stdio;
+    modern_client_of_legacy_http: (Era::Modern, Way::Http), Eras::Legacy, Over::Http;
+    modern_client_of_legacy_stdio: (Era::Modern, Way::Http), Eras::Legacy, Over::Stdio;
+    modern_client_of_modern_http: (Era::Modern, Way::Http), Eras::Modern, Over::Http;
+    modern_client_of_modern_stdio: (Era::Modern, Way::Http), Eras::Modern, Over::Stdio;
+    legacy_pipes_of_legacy_http: (Era::Legacy, Way::Pipes), Eras::Legacy, Over::Http;
+    legacy_pipes_of_legacy_stdio: (Era::Legacy, Way::Pipes), Eras::Legacy, Over::Stdio;
+    legacy_pipes_of_modern_http: (Era::Legacy, Way::Pipes), Eras::Modern, Over::Http;
+    legacy_pipes_of_modern_stdio: (Era::Legacy, Way::Pipes), Eras::Modern, Over::Stdio;
+    modern_pipes_of_legacy_http: (Era::Modern, Way::Pipes), Eras::Legacy, Over::Http;
+    modern_pipes_of_legacy_stdio: (Era::Modern, Way::Pipes), Eras::Legacy, Over::Stdio;
+    modern_pipes_of_modern_http: (Era::Modern, Way::Pipes), Eras::Modern, Over::Http;
+    modern_pipes_of_modern_stdio: (Era::Modern, Way::Pipes), Eras::Modern, Over::Stdio;
 }

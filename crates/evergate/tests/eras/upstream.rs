@@ -6,7 +6,7 @@ use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::kit::{at, kill, merged, quick, servers, soon, status};
-use crate::support::{Gateway, Starting, gateway, until};
+use crate::support::{Gateway, gateway, until};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Over {
@@ -69,27 +69,32 @@ impl Upstream {
         merged(self.entry(), more)
     }
 
-    /// A gateway in front of it alone, where it is called `up`.
-    pub(crate) fn behind(&self) -> Starting {
-        gateway(&servers(json!({ "up": self.entry() })))
+    /// Of a gateway in front of it alone, where it is called `up`.
+    pub(crate) fn config(&self) -> Value {
+        servers(json!({ "up": self.entry() }))
     }
 
     /// The same, running and connected.
     pub(crate) async fn gateway(&self) -> Gateway {
-        let gateway = self.behind().start();
+        let gateway = gateway(&self.config()).start();
         connected(&gateway, "up").await;
         gateway
     }
 
     /// It dies in the middle of whatever it does, and comes back at once.
     pub(crate) async fn crash(&self, gateway: &Gateway) {
+        self.crash_under(gateway.pid()).await;
+    }
+
+    /// The same with a gateway of this pid.
+    pub(crate) async fn crash_under(&self, gateway: u32) {
         match &self.face {
             Face::Http(http) => {
                 http.kill().await;
                 http.revive().await;
             }
             Face::Stdio { .. } => {
-                let children = children_of(gateway.pid());
+                let children = children_of(gateway);
                 assert!(!children.is_empty());
                 // Whichever of them a client begins with that has met it before.
                 let begun = |counters: &Counters| {
