@@ -40,7 +40,9 @@ for (const scenario of scenarios) {
     for (const id of new Set([...a.keys(), ...b.keys()])) {
         const [before, after] = [a.get(id)?.status ?? MISSING, b.get(id)?.status ?? MISSING];
         const noStream = after === MISSING && ABOUT_STREAMS.includes(id) && cameAsJson(b);
-        const kind = noStream ? "note" : verdict(before, after, left.failed > 0);
+        // A scenario without any check broke off before its first.
+        const failedDirectly = left.failed > 0 || a.size === 0;
+        const kind = noStream ? "note" : verdict(before, after, failedDirectly);
         const text = line(scenario, id, `${before} -> ${after}`, b.get(id)?.message ?? a.get(id)?.message);
         if (kind === "fault") faults.set(`${scenario}:${id}`, text);
         if (kind === "note") notes.push(text);

@@ -227,6 +227,11 @@ impl Gateway {
         match method {
             "server/discover" if is_stateless => Answer::Result(self.discover(client).await),
             _ if is_stateless && tasks::is_about_one(method) => {
+                if let Some(lacking) =
+                    context.rounds.as_ref().and_then(|rounds| rounds.lacks_tasks())
+                {
+                    return Answer::Error(error_body::missing_capability(&lacking));
+                }
                 let owner = params.as_ref().and_then(|params| self.task_owner(client, params));
                 let Some((server, params)) = owner else {
                     return invalid("no task of this name is known here");

@@ -11,7 +11,7 @@ use crate::gateway::error_body::{self, plain};
 use crate::gateway::{Answer, Gateway};
 
 /// The extension by which a server may answer later, and be asked how far it is.
-pub(in crate::gateway) const TASKS: &str = "io.modelcontextprotocol/tasks";
+pub(super) const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 // === impl Gateway ===
 

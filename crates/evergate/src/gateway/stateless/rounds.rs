@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
+use super::discover::TASKS;
 use super::envelope::Envelope;
 use crate::gateway::error_body::{INTERNAL, METHOD_NOT_FOUND};
 use crate::gateway::log_level::Level;
@@ -247,6 +248,13 @@ impl Rounds {
     /// What the caller would have to be able to do for the server to get what it asked for.
     pub(super) fn lacking(&self) -> Option<Value> {
         self.state().lacking.clone()
+    }
+
+    /// What the caller would have to declare to be told of tasks, if it has not.
+    pub(in crate::gateway) fn lacks_tasks(&self) -> Option<Value> {
+        let state = self.state();
+        let declared = state.capabilities.get("extensions").and_then(|all| all.get(TASKS));
+        declared.is_none().then(|| json!({ "extensions": { TASKS: {} } }))
     }
 
     pub(in crate::gateway) fn level(&self) -> Option<Level> {
