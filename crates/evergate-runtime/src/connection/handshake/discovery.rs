@@ -41,17 +41,6 @@ struct DiscoverMeta {
     server_info: Option<Box<RawValue>>,
 }
 
-/// What a server adds to the error that it does not speak our revision.
-#[derive(Deserialize)]
-struct Unsupported {
-    data: Supported,
-}
-
-#[derive(Deserialize)]
-struct Supported {
-    supported: Vec<String>,
-}
-
 // === impl Beginning ===
 
 impl Beginning<'_> {
@@ -62,7 +51,7 @@ impl Beginning<'_> {
             Ok(Err(error)) if error.code == code::UNSUPPORTED_VERSION => error,
             answer => return self.read(envelope, answer),
         };
-        let spoken = supported(&first);
+        let spoken = first.supported_revisions().unwrap_or_default();
         if spoken.iter().any(|date| date == envelope.version().as_str()) {
             let again = self.ask(&envelope).await;
             if let Ok(Err(error)) = &again
@@ -163,11 +152,6 @@ fn of_error(error: RpcError) -> Discovered {
         code::INTERNAL_ERROR => Discovered::Unclear(OpenError::Refused(error)),
         _ => Discovered::Legacy(OpenError::Refused(error)),
     }
-}
-
-fn supported(error: &RpcError) -> Vec<String> {
-    let read = error.raw.parse::<Unsupported>();
-    read.map(|error| error.data.supported).unwrap_or_default()
 }
 
 fn unsupported(spoken: &[String]) -> OpenError {
