@@ -115,25 +115,32 @@ impl Beginning<'_> {
         if failure.sign == Sign::Lost(Loss::Auth) {
             return Err(OpenError::AuthRequired { status: 401 });
         }
-        match (failure.error, self.link) {
-            (
-                error @ (TransportError::Connect(_)
-                | TransportError::Closed
-                | TransportError::Slow(_)),
-                _,
-            ) => Err(OpenError::Transport(error)),
-            // Some servers end when the first thing they hear is no handshake.
-            (
-                error @ (TransportError::Exited(_)
-                | TransportError::StreamEnded
-                | TransportError::Broken(_)),
-                Link::Lines(_),
-            ) => Err(OpenError::EndedWhenAsked(error)),
-            (TransportError::Status { status, detail }, _) if is_verdict(status) => {
-                let error = OpenError::Transport(TransportError::Status { status, detail });
+        let error = self.ended_when_asked(OpenError::Transport(failure.error));
+        match &error {
+            OpenError::EndedWhenAsked(_)
+            | OpenError::Transport(
+                TransportError::Connect(_) | TransportError::Closed | TransportError::Slow(_),
+            ) => Err(error),
+            OpenError::Transport(TransportError::Status { status, .. }) if is_verdict(*status) => {
                 Ok(Discovered::Legacy(error))
             }
-            (error, _) => Ok(Discovered::Unclear(OpenError::Transport(error))),
+            _ => Ok(Discovered::Unclear(error)),
+        }
+    }
+
+    /// What it means that a connection ended under the question: some servers end when the first thing they hear is no
+    /// handshake.
+    pub(super) fn ended_when_asked(&self, error: OpenError) -> OpenError {
+        match (error, self.link) {
+            (
+                OpenError::Transport(
+                    error @ (TransportError::Exited(_)
+                    | TransportError::StreamEnded
+                    | TransportError::Broken(_)),
+                ),
+                Link::Lines(_),
+            ) => OpenError::EndedWhenAsked(error),
+            (error, _) => error,
         }
     }
 }
