@@ -10,11 +10,10 @@
 //! refuses is refused to whoever waits for it, and left out of further requests until somebody asks for it anew; one that
 //! somebody was promised before is tried again with the next generation.
 
+mod listen;
 mod trials;
 
-use std::collections::HashSet;
 use std::future::{Future, pending};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,19 +21,16 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use self::listen::{End, Ended, Listen};
 use self::trials::{Trial, Trials, Verdict, is_about_resources};
 use super::Slot;
 use super::side_state::announce;
-use crate::connection::{Acknowledgement, Asking, Connection, Honoured};
-use crate::lifecycle::Loss;
-use crate::protocol::{RpcError, code, method};
-use crate::transport::{Answer, SendFailure, Sign, TransportError};
+use crate::connection::Connection;
+use crate::protocol::RpcError;
 
 /// After a request ended; doubles while it keeps ending soon. Half of it is left to chance.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
-/// One that lasted this long was worth coming back to.
-const LASTED: Duration = Duration::from_secs(5);
 /// Between two requests, however quickly the wishes change: clients subscribe in bursts.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The server's word comes at once or, from a server out of order, not at all.
@@ -65,32 +61,6 @@ struct Wanted {
     resources: Vec<String>,
     /// Of the subscriptions.
     change: u64,
-}
-
-/// A request that is under way.
-struct Listen {
-    ending: Pin<Box<dyn Future<Output = Ended> + Send>>,
-    acknowledgement: Acknowledgement,
-    resources: HashSet<String>,
-    taken_up: Option<(Instant, Honoured)>,
-}
-
-type Ended = Result<Answer, SendFailure>;
-
-/// What a request came to in the end.
-enum End {
-    /// Worth another try after a while.
-    Soon,
-    /// It lasted, and is worth another try.
-    Later,
-    /// There is nothing to hear, unless something else is asked for.
-    Idle,
-    /// There is nothing to hear from this server.
-    Deaf,
-    /// The server does not take up such a request.
-    Refused(RpcError),
-    /// The connection is of no more use.
-    Lost(Loss, TransportError),
 }
 
 /// Listens for as long as the generation lives; the caller ends it by dropping it.
@@ -277,51 +247,6 @@ impl Follower {
         loop {
             self.slot.side_state.set_told(*self.changes.borrow_and_update());
             self.changed().await;
-        }
-    }
-}
-
-// === impl Listen ===
-
-impl Listen {
-    fn begin(
-        connection: &Arc<Connection>,
-        mut filter: Map<String, Value>,
-        resources: HashSet<String>,
-    ) -> Option<Self> {
-        if !resources.is_empty() {
-            let mut uris: Vec<_> = resources.iter().cloned().collect();
-            uris.sort_unstable();
-            filter.insert("resourceSubscriptions".to_owned(), uris.into());
-        }
-        let watch = connection.watch(None);
-        let params = format!("{{\"notifications\":{}}}", Value::Object(filter));
-        let asking = Asking::plain(method::LISTEN, Some(params.as_bytes()));
-        // What we write ourselves are valid params.
-        let message = connection.write(&watch, asking).ok()?;
-        let acknowledgement = connection.inbox().expect_acknowledgement(watch.id());
-        let connection = connection.clone();
-        let ending = Box::pin(async move { connection.ask(message, &watch).await });
-        Some(Self { ending, acknowledgement, resources, taken_up: None })
-    }
-
-    fn look_for_word(&mut self) {
-        if self.taken_up.is_none() {
-            let word = self.acknowledgement.said_already();
-            self.taken_up = word.map(|honoured| (Instant::now(), honoured));
-        }
-    }
-
-    fn end(&self, ended: Ended) -> End {
-        match (ended, self.taken_up) {
-            (Err(SendFailure { sign: Sign::Lost(loss), error, .. }), _) => End::Lost(loss, error),
-            (Ok(Err(error)), _) if error.code == code::METHOD_NOT_FOUND => End::Deaf,
-            (Ok(Err(error)) | Err(SendFailure { answer: Some(error), .. }), None) => {
-                End::Refused(error)
-            }
-            (Ok(Ok(_)), Some((_, Honoured::Nothing))) => End::Idle,
-            (_, Some((since, _))) if since.elapsed() >= LASTED => End::Later,
-            _ => End::Soon,
         }
     }
 }

@@ -143,7 +143,7 @@ mod tests {
         lists: bool,
         code: i64,
     ) -> (usize, Vec<String>, usize) {
-        let bad: Vec<String> = bad.iter().map(|number| number.to_string()).collect();
+        let bad: Vec<String> = bad.iter().map(ToString::to_string).collect();
         let mut refused = Vec::new();
         let mut accompanied = false;
         for asked in 1..1000 {
@@ -191,7 +191,7 @@ mod tests {
                 let (accepted, refused, asked) =
                     settle(&mut Trials::default(), &uris(count), &bad, lists, code);
                 let expected: Vec<_> = {
-                    let mut bad: Vec<_> = bad.iter().map(|number| number.to_string()).collect();
+                    let mut bad: Vec<_> = bad.iter().map(ToString::to_string).collect();
                     bad.sort();
                     bad
                 };

@@ -261,12 +261,11 @@ impl HttpLink {
         let error = error_in(body);
         let Some(bond) = self.bond() else { return (SessionSign::Fine, error) };
         let status = status.as_u16();
-        let sign = match &error {
-            Some(error) => Evidence::of(status, error).sign(bond),
-            None => {
-                let text = String::from_utf8_lossy(&body[..body.len().min(LOOKED_AT)]);
-                Evidence { status, code: None, text: &text, names_revisions: false }.sign(bond)
-            }
+        let sign = if let Some(error) = &error {
+            Evidence::of(status, error).sign(bond)
+        } else {
+            let text = String::from_utf8_lossy(&body[..body.len().min(LOOKED_AT)]);
+            Evidence { status, code: None, text: &text, names_revisions: false }.sign(bond)
         };
         (sign, error)
     }
