@@ -194,6 +194,7 @@ impl Call {
             let Unanswered { failure, generation, renewable } = unanswered;
             if failure.outcome == Outcome::Unknown {
                 self.may_have_run.store(true, Ordering::Relaxed);
+                self.note_executed(&mut repeats);
             }
             let sent = Resends { resent, renewed };
             if self.decide(failure.outcome, sent, renewable) == Decision::GiveUp {

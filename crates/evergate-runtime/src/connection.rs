@@ -23,7 +23,7 @@ pub use call_watch::Progress;
 pub(crate) use call_watch::{CallTrack, CallWatch, Pulse};
 pub(crate) use dialect::{Asking, Params};
 pub use handshake::Protocol;
-pub(crate) use handshake::{Beginning, Begun, Peer};
+pub(crate) use handshake::{Beginning, Begun, Peer, Shown};
 pub(crate) use inbox::{Acknowledgement, Garbage, Honoured, Inbox, InboxContext};
 pub(crate) use reporter::Reporter;
 pub(crate) use stale_lists::ListKind;

@@ -1,6 +1,7 @@
 //! One task per slot: turns what happens into events, and effects into IO. Decides nothing; see `lifecycle`.
 
 mod dial;
+mod remembered;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,14 +12,13 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use dial::Dialing;
-use dial::Remembered;
+use remembered::{Learnt, Remembered};
 
 use crate::catalog::keep_fresh;
 use crate::connection::Connection;
 use crate::error::{SharedError, chain};
 use crate::lifecycle::{Effect, Event, Generation, Lifecycle, Manner, Reason, StateKind};
 use crate::observe::{HubEvent, Status, Transition};
-use crate::protocol::Era;
 use crate::slot::{Published, Slot, follow};
 use crate::transport::http::listen::listen;
 use crate::transport::{Link, OpenError};
@@ -37,7 +37,7 @@ pub(crate) enum Input {
     },
     Dialed {
         generation: Generation,
-        result: Result<(Arc<Connection>, Remembered), OpenError>,
+        result: Result<(Arc<Connection>, Learnt), OpenError>,
     },
 }
 
@@ -170,23 +170,17 @@ impl Driver {
     fn dialed(
         &mut self,
         generation: Generation,
-        result: Result<(Arc<Connection>, Remembered), OpenError>,
+        result: Result<(Arc<Connection>, Learnt), OpenError>,
     ) {
+        let now = Instant::now();
         match result {
-            Ok((connection, remembered)) => {
-                self.remembered = remembered;
+            Ok((connection, learnt)) => {
+                self.remembered.succeeded(learnt, now);
                 self.connections.insert(generation, connection);
                 self.apply(Event::DialSucceeded { generation }, None);
             }
             Err(error) => {
-                if matches!(error, OpenError::EndedWhenAsked(_)) {
-                    // Some servers do when the first thing they hear is no handshake: the next attempt begins with one.
-                    self.remembered.era = Some(Era::Legacy);
-                    self.remembered.guessed = true;
-                } else if self.remembered.guessed {
-                    self.remembered.era = None;
-                    self.remembered.guessed = false;
-                }
+                self.remembered.failed(&error, now);
                 let failure = error.dial_failure();
                 let error = Some(error)
                     .filter(|error| !matches!(error, OpenError::Aborted))

@@ -62,6 +62,8 @@ pub(crate) mod code {
     pub(crate) const HEADER_MISMATCH: i64 = -32020;
     /// The server speaks revisions without a handshake, but not this one.
     pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
+    /// What revisions with a handshake say of a resource that there is none of.
+    pub(crate) const RESOURCE_NOT_FOUND: i64 = -32002;
     pub(crate) const INVALID_REQUEST: i64 = -32600;
     pub(crate) const METHOD_NOT_FOUND: i64 = -32601;
     pub(crate) const INVALID_PARAMS: i64 = -32602;

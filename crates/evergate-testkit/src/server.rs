@@ -66,6 +66,8 @@ pub(crate) struct State {
     eras: Eras,
     pins: bool,
     stray_session_ids: bool,
+    /// Resources that nobody may listen for, and the code to say so with.
+    refused_resources: (Vec<String>, i64),
     capabilities: Option<Value>,
     instructions: Option<String>,
     rules: Vec<Rule>,
@@ -114,6 +116,7 @@ impl Server {
             eras: Eras::default(),
             pins: false,
             stray_session_ids: false,
+            refused_resources: (Vec::new(), 0),
             capabilities: None,
             instructions: None,
             rules: Vec::new(),

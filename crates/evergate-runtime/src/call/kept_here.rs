@@ -24,7 +24,8 @@ impl Call {
         matches!(method, method::SET_LEVEL | method::SUBSCRIBE | method::UNSUBSCRIBE)
     }
 
-    /// The answer to such a request. A subscription is answered when the server has been told of it.
+    /// The answer to such a request. A subscription is answered when the server has been told of it, with the server's
+    /// own error if it refuses it.
     pub(super) async fn keep_here(&self, lease: &Lease) -> Answer {
         let method = self.request.method();
         let params = match &self.request {
@@ -49,7 +50,7 @@ impl Call {
                 let subscribing = side_state.subscribe(&uri, limit);
                 let room = subscribing.is_some();
                 if let Some(subscribing) = subscribing {
-                    subscribing.told().await;
+                    subscribing.told().await?;
                     subscribing.succeeded();
                 }
                 room

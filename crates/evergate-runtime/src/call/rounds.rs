@@ -1,5 +1,10 @@
 //! Rounds of questions (2026-07-28): a server that needs something of its caller ends the request by saying so, and is asked
 //! again with the answers. Earlier revisions ask in the middle of a call; whoever answers does not notice the difference.
+//!
+//! What a server asked, only it understands the answers to: if it is gone, or has forgotten, all that is left is to begin
+//! with the first round. That one may be repeated, because whoever ends it with a question expects the same request again.
+//! But a round that came with answers may have done something before it asked for more, so after one only what may be
+//! sent twice anyway begins again; of anything else nobody knows what has become.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,14 +17,14 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
-use super::Call;
 use super::result_type::{ResultType, without_type};
+use super::{Call, Resends};
 use crate::connection::{CallTrack, Lease};
 use crate::error::{CallError, CallFailure};
 use crate::handlers::{Attribution, ServerRequest};
 use crate::lifecycle::Generation;
 use crate::protocol::{RawJson, RpcError, code, method};
-use crate::retry::Outcome;
+use crate::retry::{Decision, Outcome};
 use crate::transport::TransportError;
 
 /// A server that never has enough is stopped here, as its own clients do.
@@ -52,6 +57,8 @@ pub(super) enum Taken {
 pub(super) struct Repeats {
     rounds: u32,
     restarts: u32,
+    /// A round with answers was executed, or may have been.
+    went_on: bool,
     relisted: bool,
 }
 
@@ -165,12 +172,20 @@ impl Call {
         self.round = None;
         self.may_have_run.store(true, Ordering::Relaxed);
         repeats.restarts += 1;
-        if repeats.restarts > MAX_RESTARTS {
+        let never_sent_twice = Resends { resent: false, renewed: false };
+        let may_begin_again = !repeats.went_on
+            || self.decide(Outcome::Unknown, never_sent_twice, false) == Decision::Resend;
+        if repeats.restarts > MAX_RESTARTS || !may_begin_again {
             let failure = CallFailure::of_transport(TransportError::QuestionForgotten);
             let retryable = self.is_harmless();
             return Err(self.error(Outcome::Unknown, Some(generation), retryable, failure));
         }
         Ok(())
+    }
+
+    /// What was sent last was executed, or may have been.
+    pub(super) fn note_executed(&self, repeats: &mut Repeats) {
+        repeats.went_on |= self.round.is_some();
     }
 
     /// Whether an error is one that sending it differently takes away.
@@ -198,6 +213,7 @@ impl Call {
         result: &RawJson,
         repeats: &mut Repeats,
     ) -> Result<Taken, CallError> {
+        self.note_executed(repeats);
         let ended = |failure| {
             self.error(Outcome::Unknown, Some(lease.generation()), self.is_harmless(), failure)
         };

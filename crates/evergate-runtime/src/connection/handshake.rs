@@ -1,8 +1,9 @@
 //! How a connection begins. The only place that knows: up to 2025-11-25 by a handshake, later by asking the server what it
 //! is, which it may be asked at any time.
 //!
-//! A server that may be of either kind is asked first. What it makes of that is remembered only if it says something
-//! about revisions: one that is slow, busy or dies is asked again next time, or it would be taken for an older one for ever.
+//! A server that may be of either kind is asked first. What it makes of that is told to the driver, which remembers it:
+//! for good if it says something about revisions; for a while if it says nothing, or ends, and then shakes hands; and not
+//! at all if it says that it is busy, say, or it would be taken for an older one for no reason.
 
 mod discovery;
 mod peer;
@@ -39,8 +40,20 @@ pub enum Protocol {
 #[derive(Debug)]
 pub(crate) struct Begun {
     pub(crate) peer: Peer,
-    /// How to begin next time, if that is settled.
-    pub(crate) era: Option<Era>,
+    pub(crate) shown: Shown,
+}
+
+/// What a beginning showed of how to begin next time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// The server said which kind it is.
+    Kind(Era),
+    /// It left the question unanswered and shook hands.
+    Silence,
+    /// Its answer had nothing to do with revisions.
+    Nothing,
+    /// It shook hands without having been asked.
+    AsBefore,
 }
 
 /// What beginning takes.
@@ -66,8 +79,8 @@ impl<'a> Beginning<'a> {
         Self { link, inbox, handlers, ids: AtomicU64::new(1) }
     }
 
-    /// Begins in the way the server understands. `known` is what it understood last time; `within` is all the time there
-    /// is.
+    /// Begins in the way the server understands. `known` is what it understood last time, `None` if it is to be asked;
+    /// `within` is all the time there is.
     pub(crate) async fn begin(
         &self,
         protocol: Protocol,
@@ -93,7 +106,7 @@ impl<'a> Beginning<'a> {
             Protocol::Auto if may_be_modern => self.find_out(PROBE.min(within / 3)).await,
             Protocol::Auto | Protocol::Legacy => {
                 let peer = self.initialize().await?;
-                self.confirm(peer, Some(Era::Legacy)).await
+                self.confirm(peer, Shown::Kind(Era::Legacy)).await
             }
         }
     }
@@ -106,14 +119,16 @@ impl<'a> Beginning<'a> {
             return match discovered? {
                 Discovered::Peer(peer) => Ok(Begun::modern(*peer)),
                 Discovered::Legacy(_) => {
-                    self.settle(self.initialize().await, Some(Era::Legacy)).await
+                    self.settle(self.initialize().await, Shown::Kind(Era::Legacy)).await
                 }
-                Discovered::Unclear(_) => self.settle(self.initialize().await, None).await,
+                Discovered::Unclear(_) => {
+                    self.settle(self.initialize().await, Shown::Nothing).await
+                }
             };
         }
         // Both questions stand now: a server that is only slow answers the first before it has even seen the second.
         let mut shaking = pin!(self.initialize());
-        let shaken = tokio::select! {
+        let (shaken, shown) = tokio::select! {
             biased;
             discovered = &mut asking => match discovered {
                 Ok(Discovered::Peer(peer)) => {
@@ -123,21 +138,26 @@ impl<'a> Beginning<'a> {
                         Link::Http(_) | Link::Sse(_) => None,
                     };
                     return match also {
-                        Some(Ok(shaken)) => self.confirm(shaken, Some(Era::Modern)).await,
+                        Some(Ok(shaken)) => {
+                            self.confirm(shaken, Shown::Kind(Era::Modern)).await
+                        }
                         _ => Ok(Begun::modern(*peer)),
                     };
                 }
-                _ => shaking.await,
+                Ok(Discovered::Legacy(_)) => (shaking.await, Shown::Kind(Era::Legacy)),
+                Err(error @ OpenError::EndedWhenAsked(_)) => return Err(error),
+                Ok(Discovered::Unclear(_)) | Err(_) => (shaking.await, Shown::Nothing),
             },
-            shaken = &mut shaking => shaken,
+            // It has ended under both questions, and the first may be why.
+            shaken = &mut shaking => (shaken.map_err(|error| self.ended_when_asked(error)), Shown::Silence),
         };
-        self.settle(shaken, None).await
+        self.settle(shaken, shown).await
     }
 
     /// Shakes hands with a server that did so last time, and asks it should it refuse: it may have come back as another.
     async fn shake_again(&self) -> Result<Begun, OpenError> {
         let error = match self.initialize().await {
-            Ok(peer) => return self.confirm(peer, Some(Era::Legacy)).await,
+            Ok(peer) => return self.confirm(peer, Shown::AsBefore).await,
             Err(error) => error,
         };
         let refused = match &error {
@@ -156,10 +176,10 @@ impl<'a> Beginning<'a> {
     async fn settle(
         &self,
         shaken: Result<Peer, OpenError>,
-        era: Option<Era>,
+        shown: Shown,
     ) -> Result<Begun, OpenError> {
         match shaken {
-            Ok(peer) => self.confirm(peer, era).await,
+            Ok(peer) => self.confirm(peer, shown).await,
             Err(OpenError::Refused(error)) if error.code == code::UNSUPPORTED_VERSION => {
                 self.discover_after(OpenError::Refused(error)).await
             }
@@ -202,7 +222,7 @@ impl<'a> Beginning<'a> {
     }
 
     /// The second half.
-    async fn confirm(&self, peer: Peer, era: Option<Era>) -> Result<Begun, OpenError> {
+    async fn confirm(&self, peer: Peer, shown: Shown) -> Result<Begun, OpenError> {
         if let Link::Http(link) = self.link {
             link.establish(peer.version);
         }
@@ -212,7 +232,7 @@ impl<'a> Beginning<'a> {
             TransportError::Status { status: 401, .. } => OpenError::AuthRequired { status: 401 },
             error => OpenError::Transport(error),
         })?;
-        Ok(Begun { peer, era })
+        Ok(Begun { peer, shown })
     }
 
     /// Each its own: an answer to one question may come while another is waited for.
@@ -225,6 +245,6 @@ impl<'a> Beginning<'a> {
 
 impl Begun {
     fn modern(peer: Peer) -> Self {
-        Self { peer, era: Some(Era::Modern) }
+        Self { peer, shown: Shown::Kind(Era::Modern) }
     }
 }

@@ -6,12 +6,11 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::Input;
+use super::remembered::{Learnt, Remembered};
 use crate::connection::{Connection, Inbox, InboxContext, Reporter};
 use crate::handlers::Handlers;
 use crate::lifecycle::Generation;
-use crate::protocol::Era;
 use crate::retry::ReconnectLimiter;
-use crate::settings::HttpKind;
 use crate::slot::Slot;
 use crate::transport::{HttpClient, OpenError, Opening, open};
 
@@ -21,15 +20,6 @@ pub(crate) struct Dialing {
     pub(crate) client: HttpClient,
     pub(crate) handlers: Arc<Handlers>,
     pub(crate) limiter: ReconnectLimiter,
-}
-
-/// How the server was reached, to be tried first next time.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Remembered {
-    pub(crate) kind: Option<HttpKind>,
-    pub(crate) era: Option<Era>,
-    /// Not what it spoke: only what to try because it ended when it was asked.
-    pub(crate) guessed: bool,
 }
 
 // === impl Dialing ===
@@ -63,13 +53,13 @@ impl Dialing {
             inbox: inbox.clone(),
             reporter: reporter.clone(),
             link: None,
-            era: remembered.era,
+            era: remembered.era(Instant::now()),
         };
         let attempt = async {
             if reconnect {
                 sleep(self.limiter.reserve(Instant::now().into_std())).await;
             }
-            timeout(settings.connect_timeout, open(&mut opening, remembered.kind)).await
+            timeout(settings.connect_timeout, open(&mut opening, remembered.kind())).await
         };
         let result = tokio::select! {
             biased;
@@ -82,9 +72,8 @@ impl Dialing {
             Ok(opened) => {
                 let tasks = slot.shared.tasks.clone();
                 let connection = Connection::new(opened.link, inbox, opened.peer, reporter, tasks);
-                // That it shakes hands shows that it can, not that it must.
-                let era = opened.era.filter(|era| !remembered.guessed || *era == Era::Modern);
-                Ok((Arc::new(connection), Remembered { kind: opened.kind, era, guessed: false }))
+                let learnt = Learnt { kind: opened.kind, shown: opened.shown };
+                Ok((Arc::new(connection), learnt))
             }
             Err(error) => {
                 opening.close(settings.close_timeout).await;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::{RawJson, object_fields};
+use super::{RawJson, code, object_fields};
 
 /// One message from a peer.
 #[derive(Debug, Clone)]
@@ -73,6 +73,16 @@ struct ErrorFields {
     code: i64,
     #[serde(default)]
     message: String,
+}
+
+#[derive(Deserialize)]
+struct Unsupported {
+    data: Supported,
+}
+
+#[derive(Deserialize)]
+struct Supported {
+    supported: Vec<String>,
 }
 
 /// Reads a body that holds one message, or an array of them as revision 2025-03-26 allows.
@@ -185,6 +195,12 @@ impl RpcError {
         let message = message.into();
         let raw = RawJson::from(serde_json::json!({ "code": code, "message": message }));
         Self { code, message, raw }
+    }
+
+    /// The revisions that the server says it speaks, in the error that it does not speak ours (2026-07-28).
+    pub(crate) fn supported_revisions(&self) -> Option<Vec<String>> {
+        let unsupported = (self.code == code::UNSUPPORTED_VERSION).then_some(&self.raw)?;
+        unsupported.parse::<Unsupported>().ok().map(|error| error.data.supported)
     }
 }
 

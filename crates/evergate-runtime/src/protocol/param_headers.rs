@@ -92,7 +92,7 @@ fn is_token(byte: u8) -> bool {
 /// The headers of a call with these arguments, each with its line end.
 pub(crate) fn write_param_headers(headers: &[ParamHeader], arguments: &Value, into: &mut Vec<u8>) {
     for header in headers {
-        let Some(text) = header.text_in(arguments) else { continue };
+        let Some(text) = header.value_in(arguments).and_then(text_of) else { continue };
         // Writing into a Vec cannot fail.
         let _ = write!(into, "mcp-param-{}: ", header.name);
         into.extend_from_slice(encode(&text).as_bytes());
@@ -108,33 +108,54 @@ pub(crate) fn wrong_param_header<'a>(
 ) -> Option<&'a str> {
     let wrong = headers.iter().find(|header| {
         // What is not in the arguments is for others to read.
-        let Some(text) = header.text_in(arguments) else { return false };
+        let Some(argument) = header.value_in(arguments) else { return false };
+        let Some(text) = text_of(argument) else { return false };
         let mut values = given.get_all(format!("mcp-param-{}", header.name)).iter();
         let (value, another) = (values.next(), values.next());
         let read = value.filter(|_| another.is_none()).and_then(decode);
-        !read.is_some_and(|read| read == text || same_number(&read, &text))
+        !read.is_some_and(|read| read == text || (argument.is_number() && same(&read, &text)))
     });
     wrong.map(|header| header.name.as_str())
 }
 
-/// 42 may be written 42.0.
-fn same_number(header: &str, argument: &str) -> bool {
-    let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.is_finite());
-    number(header).is_some_and(|header| number(argument) == Some(header))
+/// Whether two texts are the same number: 42 may be written 42.0. By their digits, because a number that a computer makes
+/// of them may be that of others too, and only without an exponent or leading zeros, because whoever routes by the header
+/// compares texts.
+fn same(header: &str, argument: &str) -> bool {
+    decimal(header).is_some_and(|header| decimal(argument) == Some(header))
+}
+
+/// The sign, the digits before the point and those after it, as far as they count.
+fn decimal(text: &str) -> Option<(bool, &str, &str)> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, "0"));
+    let are_digits =
+        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let plain = are_digits(whole) && are_digits(fraction);
+    if !plain || (whole.len() > 1 && whole.starts_with('0')) {
+        return None;
+    }
+    let fraction = fraction.trim_end_matches('0');
+    let is_zero = whole == "0" && fraction.is_empty();
+    Some((text.starts_with('-') && !is_zero, whole, fraction))
+}
+
+/// What stands in a header for an argument, if anything does.
+fn text_of(argument: &Value) -> Option<String> {
+    match argument {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(yes) => Some(yes.to_string()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }
 }
 
 // === impl ParamHeader ===
 
 impl ParamHeader {
-    /// What stands in the header for these arguments, if anything does.
-    fn text_in(&self, arguments: &Value) -> Option<String> {
-        let value = self.path.iter().try_fold(arguments, |value, name| value.get(name));
-        match value? {
-            Value::String(text) => Some(text.clone()),
-            Value::Bool(yes) => Some(yes.to_string()),
-            Value::Number(number) => Some(number.to_string()),
-            _ => None,
-        }
+    /// The argument that it repeats.
+    fn value_in<'a>(&self, arguments: &'a Value) -> Option<&'a Value> {
+        self.path.iter().try_fold(arguments, |value, name| value.get(name))
     }
 }
 
@@ -180,7 +201,9 @@ mod tests {
                 (http::HeaderName::from_static(name), http::HeaderValue::from_static(value))
             });
             let mut headers = HeaderMap::new();
-            given.for_each(|(name, value)| drop(headers.append(name, value)));
+            for (name, value) in given {
+                headers.append(name, value);
+            }
             wrong_param_header(&wanted, &arguments, &headers).map(str::to_owned)
         };
         let both = json!({ "region": "Hello", "n": 42 });
@@ -196,6 +219,34 @@ mod tests {
                 name("Region"),
                 "{bad}"
             );
+        }
+        // Text is that text, however much it looks like a number.
+        for (text, said) in [("007", "7"), ("1e2", "100"), ("42", "42.0"), ("1.0", "1.00")] {
+            let given = [("mcp-param-region", said)];
+            assert_eq!(wrong(json!({ "region": text }), &given), name("Region"), "{text} {said}");
+        }
+        let max = 9_007_199_254_740_993_i64;
+        for (number, right, said) in [
+            (json!(42), true, "42"),
+            (json!(42), true, "42.00"),
+            (json!(42.0), true, "42"),
+            (json!(-42), true, "-42.0"),
+            (json!(0), true, "-0"),
+            (json!(0.5), true, "0.50"),
+            (json!(max), true, "9007199254740993.0"),
+            // The same number to a computer that has only 53 bits for it.
+            (json!(max), false, "9007199254740992"),
+            (json!(u64::MAX), false, "18446744073709551616"),
+            (json!(42), false, "042"),
+            (json!(42), false, "+42"),
+            (json!(42), false, "42."),
+            (json!(42), false, "4.2e1"),
+            (json!(42), false, "-42"),
+            (json!(100), false, "1e2"),
+        ] {
+            let expected = if right { None } else { name("N") };
+            let given = [("mcp-param-n", said)];
+            assert_eq!(wrong(json!({ "n": number }), &given), expected, "{number} {said}");
         }
     }
 

@@ -1,6 +1,11 @@
 //! Does this answer mean that the server forgot our session?
 //!
 //! The specification has one sign, 404. Servers in the field have a dozen. Each is a row here, with where it was seen; nothing else in the runtime looks at status codes or wordings for this purpose.
+//!
+//! What counts as a loss is sent again, so a sign must show that the request was not executed. A code alone does not:
+//! before 2026-07-28 all of them are free for applications, and some of those speak of sessions of their own.
+
+use crate::protocol::{RpcError, code};
 
 /// What binds a connection to its server, and can be forgotten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,6 +26,8 @@ pub(crate) struct Evidence<'a> {
     pub(crate) code: Option<i64>,
     /// The JSON-RPC error message, or the start of the body.
     pub(crate) text: &'a str,
+    /// The error names the revisions that the server speaks.
+    pub(crate) names_revisions: bool,
 }
 
 /// What it means.
@@ -115,38 +122,47 @@ static ROWS: &[Row] = {
     ]
 };
 
-/// The server has no handshake, or not this revision: with this code wherever it comes from.
-const UNSUPPORTED_VERSION: i64 = -32022;
-/// What a server of 2026-07-28 says about a request, whatever the status.
-const ABOUT_THE_REQUEST: [i64; 5] = [-32020, -32021, -32601, -32602, -32603];
-/// How servers that have sessions ask for one.
+/// How servers that have sessions ask for one, with the codes of SDKs or with none.
 const WANTS_A_SESSION: [&str; 3] = ["session", "initializ", "protocol version"];
 
 // === impl Evidence ===
 
-impl Evidence<'_> {
+impl<'a> Evidence<'a> {
+    pub(crate) fn of(status: u16, error: &'a RpcError) -> Self {
+        let names_revisions = error.supported_revisions().is_some();
+        Self { status, code: Some(error.code), text: &error.message, names_revisions }
+    }
+
     pub(crate) fn sign(&self, bond: Bond) -> SessionSign {
         match bond {
             // It has come back as another, or always was: a new beginning finds out.
-            _ if self.code == Some(UNSUPPORTED_VERSION) => SessionSign::Lost,
+            _ if self.says_other_revisions() => SessionSign::Lost,
             Bond::Session => self.sign_of_session(),
             Bond::Handshake => SessionSign::Fine,
             Bond::Revision => self.sign_of_revision(),
         }
     }
 
+    /// Has it no handshake, or not this revision? Said with the status and in the shape that the revision prescribes;
+    /// anything less may come from an application that gave the code a meaning of its own.
+    fn says_other_revisions(&self) -> bool {
+        (self.status, self.code) == (400, Some(code::UNSUPPORTED_VERSION)) && self.names_revisions
+    }
+
     /// Does this server, which had no handshake, now want one?
     fn sign_of_revision(&self) -> SessionSign {
-        if self.code.is_some_and(|code| ABOUT_THE_REQUEST.contains(&code)) {
-            return SessionSign::Fine;
-        }
         let text = self.text.to_lowercase();
-        let wants_a_session = WANTS_A_SESSION.iter().any(|word| text.contains(word));
         match (self.status, self.code) {
-            (400 | 404 | 405 | 422, _) if wants_a_session => SessionSign::Lost,
-            // Of the codes that servers make up themselves these are what SDKs say before a handshake.
-            (400 | 404 | 405 | 422, None | Some(-32000 | -32001 | -32600)) => SessionSign::Doubtful,
-            (200, Some(-32000 | -32002 | -32600)) if text.contains("not initialized") => {
+            // Of the codes that servers make up themselves these are what SDKs say before a handshake. With any other,
+            // a session is one that the application knows of.
+            (400 | 404 | 405 | 422, None | Some(-32000 | -32001 | -32600)) => {
+                let wants_a_session = WANTS_A_SESSION.iter().any(|word| text.contains(word));
+                if wants_a_session { SessionSign::Lost } else { SessionSign::Doubtful }
+            }
+            // It may come from a tool that ran, and much else may be not initialized.
+            (200, Some(-32000 | -32001 | -32002 | -32600))
+                if text.contains("server not initialized") =>
+            {
                 SessionSign::Lost
             }
             _ => SessionSign::Fine,
@@ -178,6 +194,7 @@ mod tests {
                 status: row.status,
                 code: row.code,
                 text: &format!("Bad Request: {} (id 1)", row.wording.to_uppercase()),
+                names_revisions: false,
             };
             assert_eq!(
                 evidence.sign(Bond::Session),
@@ -205,13 +222,13 @@ mod tests {
             (503, None, "overloaded"),
             (422, None, "unprocessable"),
             (400, Some(-32020), "session not found"),
+            (200, Some(-32022), "unsupported"),
         ];
         for (status, code, text) in cases {
-            assert_eq!(
-                Evidence { status, code, text }.sign(Bond::Session),
-                SessionSign::Fine,
-                "{status} {text}"
-            );
+            for names_revisions in [false, true] {
+                let evidence = Evidence { status, code, text, names_revisions };
+                assert_eq!(evidence.sign(Bond::Session), SessionSign::Fine, "{evidence:?}");
+            }
         }
     }
 
@@ -219,8 +236,11 @@ mod tests {
     fn a_server_that_comes_back_as_another_is_told_from_one_that_dislikes_a_request() {
         use SessionSign::{Doubtful, Fine, Lost};
         let cases = [
-            (400, Some(-32022), "unsupported", Lost),
-            (200, Some(-32022), "unsupported", Lost),
+            (400, Some(-32022), "unsupported protocol version", Fine),
+            (400, Some(-32050), "the checkout session expired", Fine),
+            (404, Some(-31999), "no such session", Fine),
+            (422, Some(7), "initialize the device first", Fine),
+            (200, Some(-32000), "the device is not initialized", Fine),
             (400, Some(-32000), "Bad Request: Mcp-Session-Id header is required", Lost),
             (400, Some(-32000), "Bad Request: Server not initialized", Lost),
             (400, Some(-32600), "Bad Request: Missing session ID", Lost),
@@ -236,11 +256,23 @@ mod tests {
             (503, None, "session not found", Fine),
         ];
         for (status, code, text, sign) in cases {
-            let evidence = Evidence { status, code, text };
-            assert_eq!(evidence.sign(Bond::Revision), sign, "{status} {text}");
+            let evidence = Evidence { status, code, text, names_revisions: false };
+            assert_eq!(evidence.sign(Bond::Revision), sign, "{evidence:?}");
         }
-        let evidence = Evidence { status: 400, code: Some(-32022), text: "" };
-        assert_eq!(evidence.sign(Bond::Handshake), Lost);
-        assert_eq!(evidence.sign(Bond::Session), Lost);
+    }
+
+    #[test]
+    fn other_revisions_are_named_as_the_revision_prescribes_or_not_at_all() {
+        use SessionSign::{Doubtful, Fine, Lost};
+        for (bond, otherwise) in
+            [(Bond::Session, Doubtful), (Bond::Handshake, Fine), (Bond::Revision, Fine)]
+        {
+            let sign = |status, names_revisions| {
+                Evidence { status, code: Some(-32022), text: "", names_revisions }.sign(bond)
+            };
+            assert_eq!(sign(400, true), Lost, "{bond:?}");
+            assert_eq!(sign(400, false), otherwise, "{bond:?}");
+            assert_eq!(sign(200, true), Fine, "{bond:?}");
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! What a server was told that it forgets with its session: told again after every new handshake.
 
-use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::connection::Connection;
 use crate::observe::Notification;
-use crate::protocol::{self, RawJson, method};
+use crate::protocol::{self, RawJson, RpcError, method};
 
 /// Kept per slot, across generations.
 #[derive(Debug, Default)]
@@ -33,10 +32,14 @@ struct Kept {
 struct Subscription {
     /// The change that it came with; tells it from an earlier one of the same resource that was ended meanwhile.
     since: u64,
+    /// The change with which it was last asked for.
+    asked: u64,
     /// Somebody's request for it succeeded.
     taken: bool,
     /// Requests for it that are under way.
     asking: usize,
+    /// The server, one without a handshake, does not want to hear of it.
+    refused: Option<RpcError>,
 }
 
 /// A request for a subscription under way. One that comes to nothing leaves none behind that would be restored later,
@@ -46,6 +49,7 @@ pub(crate) struct Subscribing<'a> {
     state: &'a SideState,
     uri: &'a str,
     since: u64,
+    asked: u64,
     succeeded: bool,
 }
 
@@ -63,10 +67,33 @@ impl SideState {
         self.kept().log_level.clone()
     }
 
-    /// The resources somebody wants to hear of, and which change made them so.
-    pub(crate) fn subscriptions(&self) -> (u64, HashSet<String>) {
+    /// The resources somebody wants to hear of and the server has not refused, the oldest first, and which change made
+    /// them so.
+    pub(crate) fn subscriptions(&self) -> (u64, Vec<String>) {
         let kept = self.kept();
-        (*self.changes.borrow(), kept.subscriptions.keys().cloned().collect())
+        let wanted = kept.subscriptions.iter().filter(|(_, wanted)| wanted.refused.is_none());
+        (*self.changes.borrow(), wanted.map(|(uri, _)| uri.clone()).collect())
+    }
+
+    /// A server without a handshake refuses this one: whoever waits for it hears of it. Whether somebody was promised
+    /// news of it before.
+    pub(crate) fn refuse(&self, uri: &str, error: RpcError) -> bool {
+        let promised = {
+            let mut kept = self.kept();
+            let Some(subscription) = kept.subscriptions.get_mut(uri) else { return false };
+            subscription.refused = Some(error);
+            subscription.taken
+        };
+        // Whoever waits looks again.
+        self.told.send_modify(|_| ());
+        promised
+    }
+
+    /// What was refused may be asked for again.
+    pub(crate) fn forget_refusals(&self) {
+        for subscription in self.kept().subscriptions.values_mut() {
+            subscription.refused = None;
+        }
     }
 
     /// Those of which somebody was promised news.
@@ -97,12 +124,19 @@ impl SideState {
             if kept.subscriptions.len() >= limit {
                 return None;
             }
-            let subscription = Subscription { since: self.change(), taken: false, asking: 0 };
+            let since = self.change();
+            let (taken, asking, refused) = (false, 0, None);
+            let subscription = Subscription { since, asked: since, taken, asking, refused };
             kept.subscriptions.insert(uri.to_owned(), subscription);
         }
         let subscription = kept.subscriptions.get_mut(uri)?;
+        if subscription.refused.take().is_some() {
+            // The server may have changed its mind.
+            subscription.asked = self.change();
+        }
         subscription.asking += 1;
-        Some(Subscribing { state: self, uri, since: subscription.since, succeeded: false })
+        let Subscription { since, asked, .. } = *subscription;
+        Some(Subscribing { state: self, uri, since, asked, succeeded: false })
     }
 
     pub(crate) fn unsubscribe(&self, uri: &str) {
@@ -156,11 +190,19 @@ impl SideState {
 // === impl Subscribing ===
 
 impl Subscribing<'_> {
-    /// Waits until a server without a handshake has been told of it. Not for ever: what it does not know by then is
-    /// announced once it does.
-    pub(crate) async fn told(&self) {
+    /// Waits until a server without a handshake has been told of it, or has refused it. Not for ever: what it does not
+    /// know by then is announced once it does.
+    pub(crate) async fn told(&self) -> Result<(), RpcError> {
         let mut told = self.state.told.subscribe();
-        let _ = timeout(TOLD_WITHIN, told.wait_for(|told| *told >= self.since)).await;
+        let settled = told.wait_for(|told| *told >= self.asked || self.refusal().is_some());
+        let _ = timeout(TOLD_WITHIN, settled).await;
+        self.refusal().map_or(Ok(()), Err)
+    }
+
+    fn refusal(&self) -> Option<RpcError> {
+        let kept = self.state.kept();
+        let subscription = kept.subscriptions.get(self.uri);
+        subscription.filter(|now| now.since == self.since)?.refused.clone()
     }
 
     /// The server took it.

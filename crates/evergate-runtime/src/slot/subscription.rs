@@ -5,10 +5,15 @@
 //! has taken up the request: not before, or what changes in between would be lost. The first listing waits for that word,
 //! which spares a second one, and a request for something else is made before the one in use is dropped, which spares a
 //! gap. In that moment a change may be told twice.
+//!
+//! What the server took up and what it refused is remembered for as long as the generation lives. A resource that it
+//! refuses is refused to whoever waits for it, and left out of further requests until somebody asks for it anew; one that
+//! somebody was promised before is tried again with the next generation.
 
-use std::collections::HashSet;
+mod listen;
+mod trials;
+
 use std::future::{Future, pending};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,18 +21,16 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use self::listen::{End, Ended, Listen};
+use self::trials::{Trial, Trials, Verdict, is_about_resources};
 use super::Slot;
 use super::side_state::announce;
-use crate::connection::{Acknowledgement, Asking, Connection, Honoured};
-use crate::lifecycle::Loss;
-use crate::protocol::{code, method};
-use crate::transport::{Answer, SendFailure, Sign, TransportError};
+use crate::connection::Connection;
+use crate::protocol::RpcError;
 
 /// After a request ended; doubles while it keeps ending soon. Half of it is left to chance.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
-/// One that lasted this long was worth coming back to.
-const LASTED: Duration = Duration::from_secs(5);
 /// Between two requests, however quickly the wishes change: clients subscribe in bursts.
 const PAUSE: Duration = Duration::from_millis(50);
 /// The server's word comes at once or, from a server out of order, not at all.
@@ -47,47 +50,35 @@ struct Follower {
     asked_at: Option<Instant>,
     /// Requests in a row that ended soon.
     failures: u32,
+    trials: Trials,
 }
 
 /// What there is to hear of, as far as the server offers it.
 struct Wanted {
+    /// Lists.
     filter: Map<String, Value>,
-    resources: HashSet<String>,
+    /// The oldest first.
+    resources: Vec<String>,
     /// Of the subscriptions.
     change: u64,
-}
-
-/// A request that is under way.
-struct Listen {
-    ending: Pin<Box<dyn Future<Output = Ended> + Send>>,
-    acknowledgement: Acknowledgement,
-    resources: HashSet<String>,
-    taken_up: Option<(Instant, Honoured)>,
-}
-
-type Ended = Result<Answer, SendFailure>;
-
-/// What a request came to in the end.
-enum End {
-    /// Worth another try after a while.
-    Soon,
-    /// It lasted, and is worth another try.
-    Later,
-    /// There is nothing to hear, unless something else is asked for.
-    Idle,
-    /// There is nothing to hear from this server.
-    Deaf,
-    /// The connection is of no more use.
-    Lost(Loss, TransportError),
 }
 
 /// Listens for as long as the generation lives; the caller ends it by dropping it.
 pub(crate) fn follow(connection: Arc<Connection>, slot: Arc<Slot>) -> impl Future<Output = ()> {
     // Now, not when it is first polled: by then the first listing may have begun.
     connection.inbox().stale_lists().hold(LISTED_WITHIN);
+    // It may be another server by now.
+    slot.side_state.forget_refusals();
     let changes = slot.side_state.changes();
-    let follower =
-        Follower { connection, slot, changes, current: None, asked_at: None, failures: 0 };
+    let follower = Follower {
+        connection,
+        slot,
+        changes,
+        current: None,
+        asked_at: None,
+        failures: 0,
+        trials: Trials::default(),
+    };
     follower.run()
 }
 
@@ -101,10 +92,18 @@ impl Follower {
             }
             self.changes.mark_unchanged();
             let wanted = Wanted::new(&self.connection, &self.slot);
-            let end = match self.listen_for(wanted).await {
-                Ok(()) => self.until_something_happens().await,
+            let (lists, trial) = (!wanted.filter.is_empty(), self.next_trial(&wanted));
+            let end = match self.listen_for(&wanted, &trial).await {
+                Ok(()) if trial.is_all => self.until_something_happens().await,
+                Ok(()) => None,
                 // Some servers take one at a time.
                 Err(End::Soon | End::Later) if self.current.take().is_some() => continue,
+                Err(End::Refused(error))
+                    if !is_about_resources(&error) && self.current.take().is_some() =>
+                {
+                    continue;
+                }
+                Err(End::Refused(error)) => self.refused(&trial, lists, error),
                 Err(end) => Some(end),
             };
             let Some(end) = end else { continue };
@@ -112,7 +111,7 @@ impl Follower {
             // Whatever it was, nobody needs to wait for it.
             self.connection.inbox().stale_lists().release();
             match end {
-                End::Soon => self.back_off().await,
+                End::Soon | End::Refused(_) => self.back_off().await,
                 End::Later => {
                     self.failures = 0;
                     self.back_off().await;
@@ -126,14 +125,20 @@ impl Follower {
         }
     }
 
-    /// Has the server tell of what is wanted, if it does not yet.
-    async fn listen_for(&mut self, wanted: Wanted) -> Result<(), End> {
-        let Wanted { filter, resources, change } = wanted;
-        if filter.is_empty() {
+    fn next_trial(&mut self, wanted: &Wanted) -> Trial {
+        self.trials.next(&wanted.resources, !wanted.filter.is_empty())
+    }
+
+    /// Has the server tell of what is to be tried, if it does not yet.
+    async fn listen_for(&mut self, wanted: &Wanted, trial: &Trial) -> Result<(), End> {
+        let Trial { resources, is_all } = trial;
+        if wanted.filter.is_empty() && resources.is_empty() {
             self.current = None;
-        } else if self.current.as_ref().is_none_or(|current| current.resources != resources) {
+        } else if self.current.as_ref().is_none_or(|current| current.resources != *resources) {
             self.asked_at = Some(Instant::now());
-            let mut next = Listen::begin(&self.connection, filter, resources).ok_or(End::Deaf)?;
+            let filter = wanted.filter.clone();
+            let next = Listen::begin(&self.connection, filter, resources.clone());
+            let mut next = next.ok_or(End::Deaf)?;
             let too_late = sleep(TAKEN_UP_WITHIN);
             tokio::pin!(too_late);
             let ended = loop {
@@ -152,7 +157,12 @@ impl Follower {
             next.look_for_word();
             if next.taken_up.is_some() {
                 self.catch_up(&next);
-                self.slot.side_state.set_told(change);
+                if let Some((uri, error)) = self.trials.taken_up(resources) {
+                    self.refuse(&uri, error);
+                }
+                if *is_all {
+                    self.slot.side_state.set_told(wanted.change);
+                }
             }
             if let Some(ended) = ended {
                 return Err(next.end(ended));
@@ -160,9 +170,32 @@ impl Follower {
             // Drops the one before, which ends it.
             self.current = Some(next);
         }
-        self.slot.side_state.set_told(change);
+        if *is_all {
+            self.slot.side_state.set_told(wanted.change);
+        }
         self.connection.inbox().stale_lists().release();
         Ok(())
+    }
+
+    /// `None` if something else is to be tried.
+    fn refused(&mut self, trial: &Trial, lists: bool, error: RpcError) -> Option<End> {
+        let accompanied = self.current.is_some();
+        match self.trials.refused(&trial.resources, lists, accompanied, error) {
+            Verdict::Again => None,
+            Verdict::Guilty(uri, error) => {
+                self.refuse(&uri, error);
+                None
+            }
+            Verdict::GiveUp => Some(End::Soon),
+        }
+    }
+
+    /// Tells whoever waits for a resource, or else the operator.
+    fn refuse(&self, uri: &str, error: RpcError) {
+        let (server, why) = (self.slot.name.clone(), error.to_string());
+        if self.slot.side_state.refuse(uri, error) {
+            tracing::warn!(%server, uri, why, "the server refuses to tell of changes of a resource");
+        }
     }
 
     /// What was not heard of until now may have changed.
@@ -218,43 +251,6 @@ impl Follower {
     }
 }
 
-// === impl Listen ===
-
-impl Listen {
-    fn begin(
-        connection: &Arc<Connection>,
-        filter: Map<String, Value>,
-        resources: HashSet<String>,
-    ) -> Option<Self> {
-        let watch = connection.watch(None);
-        let params = format!("{{\"notifications\":{}}}", Value::Object(filter));
-        let asking = Asking::plain(method::LISTEN, Some(params.as_bytes()));
-        // What we write ourselves are valid params.
-        let message = connection.write(&watch, asking).ok()?;
-        let acknowledgement = connection.inbox().expect_acknowledgement(watch.id());
-        let connection = connection.clone();
-        let ending = Box::pin(async move { connection.ask(message, &watch).await });
-        Some(Self { ending, acknowledgement, resources, taken_up: None })
-    }
-
-    fn look_for_word(&mut self) {
-        if self.taken_up.is_none() {
-            let word = self.acknowledgement.said_already();
-            self.taken_up = word.map(|honoured| (Instant::now(), honoured));
-        }
-    }
-
-    fn end(&self, ended: Ended) -> End {
-        match (ended, self.taken_up) {
-            (Err(SendFailure { sign: Sign::Lost(loss), error, .. }), _) => End::Lost(loss, error),
-            (Ok(Err(error)), _) if error.code == code::METHOD_NOT_FOUND => End::Deaf,
-            (Ok(Ok(_)), Some((_, Honoured::Nothing))) => End::Idle,
-            (_, Some((since, _))) if since.elapsed() >= LASTED => End::Later,
-            _ => End::Soon,
-        }
-    }
-}
-
 async fn ending(listen: &mut Option<Listen>) -> Ended {
     match listen {
         Some(listen) => (&mut listen.ending).await,
@@ -277,11 +273,6 @@ impl Wanted {
             if offers[list]["listChanged"] == true {
                 filter.insert(field.to_owned(), true.into());
             }
-        }
-        if !resources.is_empty() {
-            let mut uris: Vec<_> = resources.iter().cloned().collect();
-            uris.sort_unstable();
-            filter.insert("resourceSubscriptions".to_owned(), uris.into());
         }
         Self { filter, resources, change }
     }

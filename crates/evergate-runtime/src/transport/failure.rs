@@ -45,7 +45,7 @@ pub(crate) enum TransportError {
     SessionLost { status: u16, detail: String },
     #[error("the server lost our session after it had accepted the request")]
     SessionLostAfterAccept,
-    #[error("the server forgot what it had asked for before it was answered, again and again")]
+    #[error("the server forgot what it had asked for before the call was done")]
     QuestionForgotten,
     #[error("HTTP {status}{detail}")]
     Status { status: u16, detail: String },

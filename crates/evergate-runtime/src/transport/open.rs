@@ -10,7 +10,7 @@ use super::http::custom_headers::CustomHeaders;
 use super::http::legacy_sse;
 use super::http::streamable::{HttpContext, HttpLink, Profile};
 use super::{HttpClient, Link, OpenError, StderrTail, TransportError, lines, stdio};
-use crate::connection::{Beginning, Begun, Inbox, Peer, Protocol, Reporter};
+use crate::connection::{Beginning, Begun, Inbox, Peer, Protocol, Reporter, Shown};
 use crate::error::{SharedError, chain};
 use crate::handlers::Handlers;
 use crate::protocol::Era;
@@ -24,7 +24,7 @@ pub(crate) struct Opened {
     pub(crate) peer: Peer,
     /// What worked, to be tried first next time.
     pub(crate) kind: Option<HttpKind>,
-    pub(crate) era: Option<Era>,
+    pub(crate) shown: Shown,
 }
 
 /// An attempt under way: holds what it opened, so that an attempt that ends badly can be cleaned up.
@@ -38,7 +38,7 @@ pub(crate) struct Opening<'a> {
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) reporter: Reporter,
     pub(crate) link: Option<Link>,
-    /// What the server spoke last time.
+    /// How to begin; `None` if the server is to be asked.
     pub(crate) era: Option<Era>,
 }
 
@@ -104,9 +104,9 @@ impl Opening<'_> {
         self.link = Some(link.clone());
         let (protocol, within) = (self.settings.protocol, self.settings.connect_timeout);
         let beginning = Beginning::new(&link, &self.inbox, self.handlers);
-        let Begun { peer, era } = beginning.begin(protocol, self.era, within).await?;
+        let Begun { peer, shown } = beginning.begin(protocol, self.era, within).await?;
         self.link = None;
-        Ok(Opened { link, peer, kind, era })
+        Ok(Opened { link, peer, kind, shown })
     }
 
     /// Streamable, then HTTP+SSE, then plain; what worked last time goes first. Only an answer that says "not like

@@ -4,7 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use evergate_runtime::{Catalog, Handlers, Hub, Notification, ServerHandle, Settings, StateKind};
+use evergate_runtime::{
+    CallFailure, Catalog, Handlers, Hub, Notification, Outcome, ServerHandle, Settings, StateKind,
+    SubscribeError,
+};
 use evergate_testkit::{Counters, Eras, Fault, HttpServer, ListKind, ListenEnd, Server};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -284,6 +287,91 @@ async fn a_server_that_cannot_be_listened_to_is_asked_once() {
         assert!(began.elapsed() < SECOND, "{over:?}: it took {:?}", began.elapsed());
         sleep(PATIENCE).await;
         assert_eq!(listens(&server), 1, "{over:?}");
+    }
+}
+
+/// What servers refuse a resource with: in words of their own, and as if they were in trouble.
+const REFUSALS: [i64; 2] = [-32602, -32603];
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_the_server_refuses_is_refused_and_silences_nobody() {
+    for (over, code) in EVERYWHERE.into_iter().flat_map(|over| REFUSALS.map(|code| (over, code))) {
+        let server = modern();
+        let (hub, s) = start(over, &server).await;
+        s.subscribe("test://a").await.unwrap();
+        server.refuse_resources(&["test://bad"], code);
+        let (bad, good) = tokio::join!(s.subscribe("test://bad"), s.subscribe("test://b"));
+        good.unwrap();
+        match bad.unwrap_err() {
+            SubscribeError::Call(error) => {
+                let said = matches!(&error.source, CallFailure::Rpc(error) if error.code == code);
+                assert!(said && error.outcome == Outcome::Answered, "{over:?}: {error}");
+            }
+            other => panic!("{over:?}: {other}"),
+        }
+        let raw = Some(json!({ "uri": "test://bad" }).into());
+        assert!(s.request("resources/subscribe", raw).await.is_err(), "{over:?}");
+        sleep(SECOND).await;
+        let (before, mut news) = (listens(&server), hub.notifications());
+        for uri in ["test://a", "test://b", "test://bad"] {
+            server.update_resource(uri);
+        }
+        add_tool(&server, "new");
+        server.notify_list_changed(ListKind::Tools);
+        let mut catalog = hub.watch_catalog();
+        assert!(timeout(PATIENCE, catalog.wait_for(offers("new"))).await.is_ok(), "{over:?}");
+        let heard: Vec<_> = heard(&mut news, PATIENCE).await;
+        assert_eq!(heard, [update("test://a"), update("test://b")], "{over:?} {code}");
+        assert_eq!(listens(&server), before, "{over:?}: it is asked for again and again");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_bad_resource_costs_those_who_listen_already_nothing() {
+    for over in EVERYWHERE {
+        let server = modern();
+        let (hub, s) = start(over, &server).await;
+        s.subscribe("test://a").await.unwrap();
+        server.refuse_resources(&["test://bad"], -32602);
+        let mut news = hub.notifications();
+        for _ in 0..5 {
+            s.subscribe("test://bad").await.unwrap_err();
+        }
+        // Neither a gap nor a listing.
+        assert_eq!(heard(&mut news, PATIENCE).await, [], "{over:?}");
+        assert_eq!(asked(&server.counters(), "tools/list"), 1, "{over:?}");
+        assert_eq!(listens(&server), 7, "{over:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_resource_that_is_refused_only_after_a_reconnect_silences_nobody_either() {
+    for (over, code) in EVERYWHERE.into_iter().flat_map(|over| REFUSALS.map(|code| (over, code))) {
+        let server = modern();
+        let (hub, s) = start(over, &server).await;
+        for number in 0..5 {
+            s.subscribe(&format!("test://{number}")).await.unwrap();
+        }
+        server.refuse_resources(&["test://1", "test://4"], code);
+        s.restart();
+        beyond(&s, 1).await;
+        sleep(PATIENCE).await;
+        let all = |server: &Server| {
+            let mut subscribed = server.counters().subscriptions;
+            subscribed.sort();
+            subscribed
+        };
+        assert_eq!(all(&server), ["test://0", "test://2", "test://3"], "{over:?} {code}");
+        // It was promised, so it comes back when the server wants it again: at the latest with the next generation.
+        server.refuse_resources(&["test://4"], code);
+        s.subscribe("test://1").await.unwrap();
+        assert_eq!(all(&server).len(), 4, "{over:?} {code}");
+        server.refuse_resources(&[], code);
+        let mut news = hub.notifications();
+        s.restart();
+        beyond(&s, 2).await;
+        assert_eq!(heard(&mut news, PATIENCE).await.len(), 5, "{over:?} {code}");
+        assert_eq!(all(&server).len(), 5, "{over:?} {code}");
     }
 }
 

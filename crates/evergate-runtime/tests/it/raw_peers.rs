@@ -154,3 +154,24 @@ async fn an_endless_listing_is_given_up() {
     assert!(s.status().last_error.unwrap().contains("pages are too large"));
     assert!(hub.catalog().servers.is_empty());
 }
+
+#[tokio::test]
+async fn an_application_s_own_error_is_passed_on_whatever_a_later_revision_means_by_its_code() {
+    let peer = RawHttp::start(|asked, message| {
+        let error = json!({ "code": -32022, "message": "ran", "data": { "supported": ["x"] } });
+        let body = json!({ "jsonrpc": "2.0", "id": message["id"], "error": error }).to_string();
+        (asked.what == "tools/call").then(|| {
+            format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\
+                 content-length: {}\r\n\r\n{body}",
+                body.len()
+            )
+        })
+    })
+    .await;
+    let (_hub, s) = hub(Settings::http(&peer.url));
+    connected(&s).await;
+    let error = s.call_tool("x", json!({})).await.unwrap_err();
+    assert_eq!(error.outcome, Outcome::Answered, "{}", error.chain());
+    assert_eq!((peer.asked("tools/call").len(), peer.asked("initialize").len()), (1, 1));
+}

@@ -112,12 +112,25 @@ impl Server {
         (version != MODERN).then(|| unsupported("Unsupported version", version))
     }
 
-    /// Whether a method is one that this revision has no more, or this server does not have.
+    /// Whether a method is one that this revision has no more, or this server does not have, or has not for this.
     pub(crate) fn refuse_method(&self, request: &Request) -> Option<Outcome> {
         let method = request.method.as_str();
         let removed = REMOVED.contains(&method)
             || (method == "subscriptions/listen" && !self.state().http.listening);
-        removed.then(|| Outcome::error(-32601, "Method not found"))
+        if removed {
+            return Some(Outcome::error(-32601, "Method not found"));
+        }
+        let state = self.state();
+        let (refused, code) = &state.refused_resources;
+        let wanted = request.params["notifications"]["resourceSubscriptions"].as_array();
+        let any = wanted.into_iter().flatten().any(|uri| refused.iter().any(|no| uri == no));
+        any.then(|| Outcome::error(*code, "No such resource"))
+    }
+
+    /// Refuses every `subscriptions/listen` that names one of these, as a whole and with this code.
+    pub fn refuse_resources(&self, uris: &[&str], code: i64) {
+        let uris = uris.iter().map(|uri| (*uri).to_owned()).collect();
+        self.state().refused_resources = (uris, code);
     }
 
     /// Why a request without a handshake is refused, if it is.

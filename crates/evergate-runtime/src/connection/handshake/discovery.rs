@@ -41,17 +41,6 @@ struct DiscoverMeta {
     server_info: Option<Box<RawValue>>,
 }
 
-/// What a server adds to the error that it does not speak our revision.
-#[derive(Deserialize)]
-struct Unsupported {
-    data: Supported,
-}
-
-#[derive(Deserialize)]
-struct Supported {
-    supported: Vec<String>,
-}
-
 // === impl Beginning ===
 
 impl Beginning<'_> {
@@ -62,7 +51,7 @@ impl Beginning<'_> {
             Ok(Err(error)) if error.code == code::UNSUPPORTED_VERSION => error,
             answer => return self.read(envelope, answer),
         };
-        let spoken = supported(&first);
+        let spoken = first.supported_revisions().unwrap_or_default();
         if spoken.iter().any(|date| date == envelope.version().as_str()) {
             let again = self.ask(&envelope).await;
             if let Ok(Err(error)) = &again
@@ -126,25 +115,32 @@ impl Beginning<'_> {
         if failure.sign == Sign::Lost(Loss::Auth) {
             return Err(OpenError::AuthRequired { status: 401 });
         }
-        match (failure.error, self.link) {
-            (
-                error @ (TransportError::Connect(_)
-                | TransportError::Closed
-                | TransportError::Slow(_)),
-                _,
-            ) => Err(OpenError::Transport(error)),
-            // Some servers end when the first thing they hear is no handshake.
-            (
-                error @ (TransportError::Exited(_)
-                | TransportError::StreamEnded
-                | TransportError::Broken(_)),
-                Link::Lines(_),
-            ) => Err(OpenError::EndedWhenAsked(error)),
-            (TransportError::Status { status, detail }, _) if is_verdict(status) => {
-                let error = OpenError::Transport(TransportError::Status { status, detail });
+        let error = self.ended_when_asked(OpenError::Transport(failure.error));
+        match &error {
+            OpenError::EndedWhenAsked(_)
+            | OpenError::Transport(
+                TransportError::Connect(_) | TransportError::Closed | TransportError::Slow(_),
+            ) => Err(error),
+            OpenError::Transport(TransportError::Status { status, .. }) if is_verdict(*status) => {
                 Ok(Discovered::Legacy(error))
             }
-            (error, _) => Ok(Discovered::Unclear(OpenError::Transport(error))),
+            _ => Ok(Discovered::Unclear(error)),
+        }
+    }
+
+    /// What it means that a connection ended under the question: some servers end when the first thing they hear is no
+    /// handshake.
+    pub(super) fn ended_when_asked(&self, error: OpenError) -> OpenError {
+        match (error, self.link) {
+            (
+                OpenError::Transport(
+                    error @ (TransportError::Exited(_)
+                    | TransportError::StreamEnded
+                    | TransportError::Broken(_)),
+                ),
+                Link::Lines(_),
+            ) => OpenError::EndedWhenAsked(error),
+            (error, _) => error,
         }
     }
 }
@@ -163,11 +159,6 @@ fn of_error(error: RpcError) -> Discovered {
         code::INTERNAL_ERROR => Discovered::Unclear(OpenError::Refused(error)),
         _ => Discovered::Legacy(OpenError::Refused(error)),
     }
-}
-
-fn supported(error: &RpcError) -> Vec<String> {
-    let read = error.raw.parse::<Unsupported>();
-    read.map(|error| error.data.supported).unwrap_or_default()
 }
 
 fn unsupported(spoken: &[String]) -> OpenError {

@@ -88,7 +88,7 @@ impl HttpLink {
     /// Some servers say with 200 that they do not know us.
     fn check_session(&self, answer: Answer, watch: &CallWatch) -> Result<Answer, SendFailure> {
         let Err(error) = &answer else { return Ok(answer) };
-        let evidence = Evidence { status: 200, code: Some(error.code), text: &error.message };
+        let evidence = Evidence::of(200, error);
         if self.bond().is_some_and(|bond| evidence.sign(bond) == SessionSign::Lost) {
             let lost = self.session_lost(StatusCode::OK, error.message.as_bytes(), Some(watch));
             return Err(SendFailure {

@@ -260,10 +260,14 @@ impl HttpLink {
     ) -> (SessionSign, Option<RpcError>) {
         let error = error_in(body);
         let Some(bond) = self.bond() else { return (SessionSign::Fine, error) };
-        let lossy = String::from_utf8_lossy(&body[..body.len().min(LOOKED_AT)]);
-        let text = error.as_ref().map_or(lossy.as_ref(), |error| error.message.as_str());
-        let code = error.as_ref().map(|error| error.code);
-        (Evidence { status: status.as_u16(), code, text }.sign(bond), error)
+        let status = status.as_u16();
+        let sign = if let Some(error) = &error {
+            Evidence::of(status, error).sign(bond)
+        } else {
+            let text = String::from_utf8_lossy(&body[..body.len().min(LOOKED_AT)]);
+            Evidence { status, code: None, text: &text, names_revisions: false }.sign(bond)
+        };
+        (sign, error)
     }
 
     /// `call` is the one whose own request was refused, if it was one's.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use evergate_runtime::{Protocol, ServerHandle, Settings, StateKind};
 use evergate_testkit::{Eras, Fault, HttpServer, Server};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::raw_lines::{RawLines, Said, discovered, initialized};
 use crate::raw_http::{NO_STREAM, RawHttp};
@@ -71,19 +72,70 @@ async fn a_refused_handshake_has_a_server_asked_once_more() {
     assert_eq!(s.status().generation.unwrap().get(), 1);
 }
 
+/// How often a peer was asked what it is.
+fn probes(peer: &RawLines) -> usize {
+    peer.asked().iter().filter(|what| *what == "server/discover").count()
+}
+
+/// Connects anew, and how long that took.
+async fn again(s: &ServerHandle) -> Duration {
+    let generation = s.status().generation.unwrap().get();
+    let began = Instant::now();
+    s.restart();
+    beyond(s, generation).await;
+    began.elapsed()
+}
+
+const AN_HOUR: Duration = Duration::from_secs(60 * 60);
+
 #[tokio::test(start_paused = true)]
-async fn silence_is_no_verdict() {
+async fn a_server_that_says_nothing_to_the_question_is_spared_it_for_a_while() {
     let (peer, settings) = RawLines::start(Duration::ZERO, |message| match method(message) {
         "initialize" => initialized(),
-        _ => Said::Nothing,
+        "server/discover" => Said::Nothing,
+        _ => Said::Result(json!({})),
     });
     // Less than what a silent server is given otherwise.
     let (_hub, s) = hub(settings.connect_timeout(4 * SECOND));
     connected(&s).await;
     assert_eq!(revision(&s), "2025-11-25");
-    s.restart();
-    beyond(&s, 1).await;
-    assert_eq!(peer.asked().iter().filter(|what| *what == "server/discover").count(), 2);
+    for hour in 1..3 {
+        for _ in 0..3 {
+            let took = again(&s).await;
+            assert!(took < SECOND, "a reconnect took {took:?}");
+        }
+        assert_eq!(probes(&peer), hour);
+        tokio::time::sleep(AN_HOUR).await;
+        again(&s).await;
+        assert_eq!((probes(&peer), revision(&s)), (hour + 1, "2025-11-25"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_of_both_kinds_that_was_slow_once_is_found_out_later() {
+    let slow = Arc::new(AtomicBool::new(true));
+    let is_slow = slow.clone();
+    let (_, settings) = RawLines::start(Duration::ZERO, move |message| match method(message) {
+        "initialize" => initialized(),
+        "server/discover" if is_slow.load(Ordering::SeqCst) => Said::Nothing,
+        "server/discover" => discovered(),
+        _ => Said::Result(json!({})),
+    });
+    let (_hub, s) = hub(settings);
+    connected(&s).await;
+    slow.store(false, Ordering::SeqCst);
+    again(&s).await;
+    assert_eq!(revision(&s), "2025-11-25");
+    tokio::time::sleep(AN_HOUR).await;
+    again(&s).await;
+    assert_eq!(revision(&s), "2026-07-28");
+    // Now that it is known to understand, one slow moment is forgiven.
+    slow.store(true, Ordering::SeqCst);
+    again(&s).await;
+    assert_eq!(revision(&s), "2025-11-25");
+    slow.store(false, Ordering::SeqCst);
+    again(&s).await;
+    assert_eq!(revision(&s), "2026-07-28");
 }
 
 #[tokio::test]
@@ -118,16 +170,33 @@ async fn a_server_that_ends_when_it_is_asked_is_shaken_by_the_hand_next_time() {
     let (peer, settings) = RawLines::start(Duration::ZERO, |message| match method(message) {
         "initialize" => initialized(),
         "server/discover" => Said::End,
+        _ => Said::Result(json!({})),
+    });
+    let (_hub, s) = hub(settings);
+    connected(&s).await;
+    assert_eq!(peer.asked()[..2], ["server/discover", "initialize"]);
+    for _ in 0..3 {
+        let took = again(&s).await;
+        assert!(took < SECOND, "a reconnect took {took:?}");
+    }
+    assert_eq!(probes(&peer), 1);
+    // Nothing says that it must be so for ever.
+    tokio::time::sleep(AN_HOUR).await;
+    again(&s).await;
+    assert_eq!(probes(&peer), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_ends_when_it_has_got_round_to_the_question_is_shaken_by_the_hand_too() {
+    // By then it has been sent a handshake as well, which it does not live to see.
+    let (peer, settings) = RawLines::start(8 * SECOND, |message| match method(message) {
+        "initialize" => initialized(),
+        "server/discover" => Said::End,
         _ => Said::Nothing,
     });
     let (_hub, s) = hub(settings);
     connected(&s).await;
     assert_eq!(peer.asked()[..2], ["server/discover", "initialize"]);
-    // Nothing says that it must be so for ever.
-    let generation = s.status().generation.unwrap().get();
-    s.restart();
-    beyond(&s, generation).await;
-    assert_eq!(peer.asked().iter().filter(|what| *what == "server/discover").count(), 2);
 }
 
 #[tokio::test(start_paused = true)]

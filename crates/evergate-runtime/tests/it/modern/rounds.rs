@@ -29,10 +29,14 @@ fn with_tools(
 }
 
 fn question() -> Said {
+    question_with("s")
+}
+
+fn question_with(state: &str) -> Said {
     Said::Result(json!({
         "resultType": "input_required",
         "inputRequests": { "q": { "method": "elicitation/create", "params": {} } },
-        "requestState": "s",
+        "requestState": state,
     }))
 }
 
@@ -232,4 +236,86 @@ async fn a_call_that_is_refused_after_somebody_answered_may_have_run() {
     let error = s.call_tool("elicit", json!({})).await.unwrap_err();
     assert_eq!((error.outcome, error.retryable), (Outcome::Unknown, false));
     hub.shutdown(SECOND).await;
+}
+
+/// Asks twice, and forgets that once.
+fn asks_twice_and_forgets() -> impl Fn(&Value) -> Said + Send + Sync + 'static {
+    let forgot = AtomicBool::new(false);
+    move |params| match params["requestState"].as_str() {
+        None => question_with("first"),
+        Some("first") => question_with("second"),
+        _ if forgot.swap(true, Ordering::SeqCst) => done(),
+        _ => Said::Error(-32602, json!({ "reason": "invalid_request_state" })),
+    }
+}
+
+fn answers(peer: &RawLines, method: &str) -> usize {
+    let those = peer.params(method);
+    those.iter().filter(|params| params.get("inputResponses").is_some()).count()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answered_round_is_repeated_only_if_the_whole_may_be() {
+    for replay in [None, Some(Replay::Always), Some(Replay::Never)] {
+        let tool = asks_twice_and_forgets();
+        let (peer, settings) = with_tools(move |_, params| tool(params));
+        let (_hub, s) = agreeing(settings);
+        let mut call = s.call_tool("t", json!({}));
+        if let Some(replay) = replay {
+            call = call.replay(replay);
+        }
+        let result = call.await;
+        if replay == Some(Replay::Always) {
+            assert_eq!(
+                (text(&result.unwrap()).as_str(), answers(&peer, "tools/call")),
+                ("done", 4)
+            );
+        } else {
+            let error = result.unwrap_err();
+            assert_eq!((error.outcome, error.retryable), (Outcome::Unknown, false), "{error}");
+            assert_eq!((answers(&peer, "tools/call"), peer.params("tools/call").len()), (2, 3));
+        }
+    }
+    // What only looks may be done again in any case.
+    let prompt = asks_twice_and_forgets();
+    let (peer, settings) =
+        RawLines::start(NOW, move |message| match message["method"].as_str().unwrap() {
+            "server/discover" => discovered(),
+            "prompts/get" => prompt(&message["params"]),
+            _ => Said::Nothing,
+        });
+    let (_hub, s) = agreeing(settings);
+    s.request("prompts/get", Some(json!({ "name": "p" }).into())).await.unwrap();
+    assert_eq!(answers(&peer, "prompts/get"), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_gone_after_an_answered_round_leaves_an_unknown_outcome() {
+    let (peer, settings) =
+        with_tools(|name, params| match (name, params["requestState"].as_str()) {
+            ("die", _) => Said::End,
+            (_, None) => question_with("first"),
+            (_, Some("first")) => question_with("second"),
+            _ => done(),
+        });
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    let handlers = Handlers::new().on_elicitation(move |_| {
+        let nth = count.fetch_add(1, Ordering::SeqCst);
+        async move {
+            if nth == 1 {
+                std::future::pending::<()>().await;
+            }
+            Ok(json!({ "action": "accept" }).into())
+        }
+    });
+    let (_hub, s) = started(Hub::builder().server("s", settings).handlers(handlers));
+    let calling = tokio::spawn(s.call_tool("ask", json!({})).into_future());
+    while asked.load(Ordering::SeqCst) < 2 {
+        tokio::time::sleep(SECOND / 100).await;
+    }
+    let _ = s.call_tool("die", json!({})).await;
+    let error = calling.await.unwrap().unwrap_err();
+    assert_eq!((error.outcome, error.retryable), (Outcome::Unknown, false), "{error}");
+    assert_eq!((asked.load(Ordering::SeqCst), answers(&peer, "tools/call")), (2, 1));
 }
