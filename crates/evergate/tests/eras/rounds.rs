@@ -148,7 +148,7 @@ async fn a_client_that_declines_has_answered() {
         let told = parked.call.answering(&parked.asked, answers).send().await.text();
         assert_eq!(serde_json::from_str::<Value>(&told).unwrap()["result"], said);
     }
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
 }
 
 #[tokio::test]
@@ -282,7 +282,7 @@ async fn nobody_knows_whether_two_callers_without_a_name_are_one() {
     let heard = scene.client.call_text("up__sample", json!({})).await;
     let heard: Value = serde_json::from_str(&heard).unwrap();
     assert!(heard["error"]["message"].as_str().unwrap().contains("per_client"), "{heard}");
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
 }
 
 #[tokio::test]
@@ -292,7 +292,7 @@ async fn two_callers_in_one_pipe_cannot_be_told_apart_and_the_server_is_told() {
     let heard = session.call_text("up__sample", json!({})).await;
     let heard: Value = serde_json::from_str(&heard).unwrap();
     assert!(heard["error"]["message"].as_str().unwrap().contains("per_client"), "{heard}");
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
 }
 
 #[tokio::test]
