@@ -96,12 +96,18 @@ pub(super) async fn answer(
         Message::Notification { .. } => return Ok(body::empty(StatusCode::ACCEPTED)),
         Message::Response { .. } => return Err(Refusal::NotJsonRpc),
     };
-    let client = front.gateway.principal(caller, scope_of(server), headers);
-    let client = client.ok_or(Refusal::TooManySessions)?;
-    let envelope = match admit(front, &client, headers, &method, params.as_ref()) {
+    let envelope = match admit(headers, &method, params.as_ref()) {
         Ok(envelope) => envelope,
         Err(rejected) => return Ok(rejected.reply(&id)),
     };
+    let client = front.gateway.principal(caller, scope_of(server), headers, &envelope);
+    let client = client.ok_or(Refusal::TooManySessions)?;
+    if method == "tools/call"
+        && let Some(name) = front.gateway.wrong_header(&client, params.as_ref(), headers)
+    {
+        let what = format!("the header Mcp-Param-{name} must say what the argument does");
+        return Ok(answered(&id, &Answer::Error(plain(error_body::HEADER_MISMATCH, what))));
+    }
     let passed_on = front.gateway.to_pass_on(headers);
     if method == "subscriptions/listen" {
         if let Some(headers) = &passed_on {
@@ -120,8 +126,6 @@ pub(super) async fn answer(
 
 /// Looks at everything but what the request is about, in the order the revision names.
 fn admit(
-    front: &Front,
-    client: &Arc<Client>,
     headers: &HeaderMap,
     method: &str,
     params: Option<&RawJson>,
@@ -138,13 +142,6 @@ fn admit(
         return Err(bad_request(error_body::unsupported_version(&envelope.version)));
     }
     headers::complete(headers, method, params).map_err(mismatch)?;
-    if method == "tools/call"
-        && let Some(name) = front.gateway.wrong_header(client, params, headers)
-    {
-        return Err(mismatch(format!(
-            "the header Mcp-Param-{name} must say what the argument does"
-        )));
-    }
     Ok(envelope)
 }
 

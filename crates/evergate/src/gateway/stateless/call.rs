@@ -253,7 +253,12 @@ impl StatelessCall {
         client: Client,
         calling: impl Future<Output = Answer> + Send + 'static,
     ) -> Self {
-        let envelope = Envelope { version: String::new(), capabilities: Value::Null, level: None };
+        let envelope = Envelope {
+            version: String::new(),
+            capabilities: Value::Null,
+            client_info: None,
+            level: None,
+        };
         Self {
             stream: Outlet::Nowhere,
             client: Arc::new(client),

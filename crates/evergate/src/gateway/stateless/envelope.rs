@@ -13,6 +13,8 @@ use crate::gateway::log_level::Level;
 pub(crate) struct Envelope {
     pub(crate) version: String,
     pub(crate) capabilities: Value,
+    /// Who the client says it is.
+    pub(crate) client_info: Option<RawJson>,
     /// From which level on the client wants to hear what servers log about this request.
     pub(crate) level: Option<Level>,
 }
@@ -76,9 +78,13 @@ pub(crate) fn read(params: Option<&RawJson>) -> Result<Envelope, BadEnvelope> {
     let version = meta.version.and_then(parsed).ok_or(BadEnvelope::Version)?;
     let capabilities = meta.capabilities.and_then(parsed).filter(Value::is_object);
     let capabilities = capabilities.ok_or(BadEnvelope::Capabilities)?;
-    if let Some(info) = meta.client_info {
-        parsed::<Implementation>(info).ok_or(BadEnvelope::ClientInfo)?;
-    }
+    let client_info = match meta.client_info {
+        Some(info) => {
+            parsed::<Implementation>(info).ok_or(BadEnvelope::ClientInfo)?;
+            RawJson::from_text(info.get().to_owned()).ok()
+        }
+        None => None,
+    };
     let level = match meta.level {
         Some(level) => {
             let name: Option<String> = parsed(level);
@@ -86,7 +92,7 @@ pub(crate) fn read(params: Option<&RawJson>) -> Result<Envelope, BadEnvelope> {
         }
         None => None,
     };
-    Ok(Envelope { version, capabilities, level })
+    Ok(Envelope { version, capabilities, client_info, level })
 }
 
 fn meta(params: &RawJson) -> Option<Meta<'_>> {

@@ -1,12 +1,18 @@
-//! Clients that have no session: one for each caller and endpoint, for as long as the process lives. Whatever belongs to a
-//! client, its own servers above all, belongs to the caller, for requests are all there is besides.
+//! Clients that have no session: one for each caller and endpoint. Whatever belongs to a client, its own servers above all,
+//! belongs to the caller, for requests are all there is besides.
+//!
+//! Callers are told apart by their keys. Those without a key may all do the same; they are told apart by the headers that
+//! servers are to see, and by the name and version they give themselves, so that two programs of one person are not asked
+//! each other's questions. Whoever needs more than that needs keys.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use evergate_runtime::RawJson;
 use http::HeaderMap;
 use sha2::{Digest as _, Sha256};
 
+use super::envelope::Envelope;
 use crate::front::keys::Caller;
 use crate::front::session_id::SessionFacts;
 use crate::gateway::client::{Client, Kind, Scope};
@@ -17,8 +23,14 @@ use crate::hash::HashMap;
 #[derive(Debug, Default)]
 pub(in crate::gateway) struct Principals(RwLock<HashMap<Key, Arc<Client>>>);
 
-/// Who calls and where; and, if servers are to see headers of callers, a digest of these: they are the callers' own names.
-type Key = (Option<String>, Scope, Option<[u8; 32]>);
+/// Whose key it is, or who it says it is; where; and, if servers are to see headers of callers, a digest of these.
+type Key = (Option<Who>, Scope, Option<[u8; 32]>);
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum Who {
+    Holder(String),
+    Program(RawJson),
+}
 
 // === impl Gateway ===
 
@@ -30,8 +42,13 @@ impl Gateway {
         caller: Caller,
         scope: Scope,
         headers: &HeaderMap,
+        envelope: &Envelope,
     ) -> Option<Arc<Client>> {
-        let key = (caller.name().map(str::to_owned), scope, self.digest_of_passed_on(headers));
+        let who = match caller.name() {
+            Some(name) => Some(Who::Holder(name.to_owned())),
+            None => envelope.client_info.clone().map(Who::Program),
+        };
+        let key = (who, scope, self.digest_of_passed_on(headers));
         // The lock is not held longer than this statement.
         let known =
             self.principals.0.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
