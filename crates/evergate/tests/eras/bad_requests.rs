@@ -299,6 +299,35 @@ async fn names_that_nothing_has() {
 }
 
 #[tokio::test]
+async fn fields_that_come_twice() {
+    let scene = Scene::new().await;
+    let echo = scene.echo();
+    let body = echo.body.to_string();
+    let with = |before: &str, after: &str| {
+        let changed = body.replacen(before, after, 1);
+        assert_ne!(changed, body);
+        changed
+    };
+    let name = r#""name":"up__echo""#;
+    for twice in [
+        // Whoever reads the first sees something else than whoever reads the last.
+        with(name, &format!(r#""name":"up__bump",{name}"#)),
+        with(name, &format!(r#"{name},"name":"up__bump""#)),
+        with(name, &format!(r#""n\u0061me":"up__bump",{name}"#)),
+        with(name, &format!(r#"{name},"n\u0061me":"up__bump""#)),
+        with(r#""method":"#, r#""method":"tools/list","method":"#),
+        with(r#""params":"#, r#""params":{},"params":"#),
+        with(r#""_meta":"#, r#""_meta":{},"_meta":"#),
+        with(r#""id":"#, r#""id":7,"id":"#),
+    ] {
+        let answer = echo.send_text(&twice).await;
+        assert!(answer.json()["error"].is_object(), "{twice}: {}", answer.text());
+    }
+    assert_eq!(scene.up.server.counters().calls, 1, "but for the one that waits nothing ran");
+    scene.must_be_unharmed().await;
+}
+
+#[tokio::test]
 async fn arguments_that_headers_must_repeat() {
     for eras in [Eras::Legacy, Eras::Modern] {
         let up = Upstream::with_fixtures(eras, Over::Http).await;
