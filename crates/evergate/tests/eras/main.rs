@@ -29,3 +29,4 @@ mod matrix;
 mod pipes;
 mod request_states;
 mod rounds;
+mod sessions;
