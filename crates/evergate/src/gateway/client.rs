@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
-use evergate_runtime::{Notification, RawJson, RpcError, ServerRequest, wire};
+use evergate_runtime::{RawJson, RpcError, ServerRequest, wire};
 use http::HeaderMap;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -384,16 +384,6 @@ impl Client {
         waited_for.max_by_key(|(number, _)| *number).map(|(_, rounds)| rounds.clone())
     }
 
-    /// Passes on what a server logs where only requests can want that.
-    pub(super) fn offer_log(&self, logged: &Notification) {
-        for call in self.state().calls.values() {
-            if let Some(rounds) = &call.rounds {
-                rounds.offer_log(&call.stream, logged);
-            }
-        }
-    }
-
-    /// From which level on it wants to hear what servers log: for good, or because of what is under way.
     pub(crate) fn level(&self) -> Option<Level> {
         let state = self.state();
         let calls = state.calls.values().filter_map(|call| call.rounds.as_ref()?.level());

@@ -1,10 +1,15 @@
 //! One call to the server that owns it, and what comes back.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
-use evergate_runtime::{Attribution, Handlers, RawJson, Reply, RpcError, ServerRequest};
+use evergate_runtime::{
+    Attribution, Handlers, Notification, RawJson, Reply, RpcError, ServerRequest,
+};
 use http::HeaderMap;
 use serde_json::value::RawValue;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio_util::sync::CancellationToken;
 
 use super::client::Client;
@@ -28,6 +33,13 @@ pub(super) struct Forward {
     pub(super) cancel: CancellationToken,
     /// Which of the client's requests this is.
     pub(super) number: u64,
+}
+
+/// What a server logs without saying about which call, for a caller who has no other way to hear of it. The call reads it
+/// itself, so that what was said before its answer comes before that.
+struct Logs<'a> {
+    rounds: &'a Rounds,
+    news: broadcast::Receiver<Notification>,
 }
 
 // === impl Forward ===
@@ -103,6 +115,7 @@ pub(super) async fn forward(
     if let Some(headers) = passed_on(settings, context.headers.as_deref()) {
         call = call.headers(headers);
     }
+    let mut said = rounds.and_then(|rounds| Logs::of(gateway, client, server, rounds));
     let waiting = async {
         match patience.filter(|_| matches!(context.stream, Outlet::Pipe(_))) {
             Some(patience) => patience.keep(&handle, config.gateway.keep_alive).await,
@@ -116,10 +129,20 @@ pub(super) async fn forward(
     let made = std::pin::pin!(async {
         if takes_pieces { call.in_pieces().await } else { call.await.map(Reply::Whole) }
     });
+    let hearing = async {
+        match &mut said {
+            Some(said) => said.pass_on(&context.stream).await,
+            None => std::future::pending().await,
+        }
+    };
     let result = tokio::select! {
         result = made => result,
         never = waiting => match never {},
+        never = hearing => match never {},
     };
+    if let Some(said) = &mut said {
+        said.pass_on_the_rest(&context.stream);
+    }
     let result = result.map(|reply| match reply {
         Reply::Whole(result) if rounds.is_some() => {
             Reply::Whole(tasks::published(client, server, about_task, result))
@@ -134,6 +157,45 @@ pub(super) async fn forward(
         }
         Ok(Reply::Whole(result)) => payload::refuse_too_large(&config.gateway, server, result),
         Err(error) => Answer::Error(error_body::of_call(&error, Some(&handle.status()))),
+    }
+}
+
+// === impl Logs ===
+
+impl<'a> Logs<'a> {
+    /// `None` if the caller does not want to hear of it.
+    fn of(gateway: &Gateway, client: &Client, server: &str, rounds: &'a Rounds) -> Option<Self> {
+        rounds.level()?;
+        let own = client.private.started(server).map(|(_, hub)| hub.notifications());
+        let news = own.unwrap_or_else(|| gateway.hub.notifications());
+        Some(Self { rounds, news })
+    }
+
+    /// Never ends.
+    async fn pass_on(&mut self, stream: &Outlet) -> Infallible {
+        loop {
+            match self.news.recv().await {
+                Ok(notification) => self.offer(stream, &notification),
+                Err(RecvError::Lagged(_)) => {}
+                Err(RecvError::Closed) => std::future::pending().await,
+            }
+        }
+    }
+
+    fn pass_on_the_rest(&mut self, stream: &Outlet) {
+        loop {
+            match self.news.try_recv() {
+                Ok(notification) => self.offer(stream, &notification),
+                Err(TryRecvError::Lagged(_)) => {}
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return,
+            }
+        }
+    }
+
+    fn offer(&self, stream: &Outlet, notification: &Notification) {
+        if notification.method == news::MESSAGE {
+            self.rounds.offer_log(stream, notification);
+        }
     }
 }
 

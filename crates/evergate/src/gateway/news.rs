@@ -15,7 +15,7 @@ use super::stateless::rounds::Rounds;
 use super::view::View;
 use crate::config::Isolation;
 
-const MESSAGE: &str = "notifications/message";
+pub(super) const MESSAGE: &str = "notifications/message";
 const RESOURCE_UPDATED: &str = "notifications/resources/updated";
 
 #[derive(Deserialize)]
@@ -182,9 +182,7 @@ fn spread_one(gateway: &Gateway, notification: &Notification) {
 
 fn pass_on(client: &Client, notification: &Notification) {
     let (method, params) = (notification.method.as_str(), notification.params.as_ref());
-    match client.kind {
-        Kind::Principal { .. } if method == MESSAGE => client.offer_log(notification),
-        _ if wants(client, method, params) => client.tell(method, params),
-        _ => {}
+    if wants(client, method, params) {
+        client.tell(method, params);
     }
 }

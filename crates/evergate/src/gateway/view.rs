@@ -273,7 +273,7 @@ impl View {
         let lists = self.stateless[usize::from(stale)].get_or_init(|| {
             [0, 1, 2, 3].map(|list| {
                 let hint = if stale { CacheHint::default() } else { self.hints[list] };
-                complete(self.lists[list].clone(), Some(hint))
+                complete(&self.lists[list], Some(hint))
             })
         });
         pick(lists, method)

@@ -49,7 +49,7 @@ async fn headers_that_say_something_else_than_the_body() {
         assert!(!error["message"].as_str().unwrap().contains("v999"), "{error}");
     }
     assert!(scene.up.server.received("tools/call").iter().all(|call| !call.contains("echo")));
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
 }
 
 #[tokio::test]
@@ -68,7 +68,7 @@ async fn headers_that_are_missing() {
     ] {
         wrong.send().await.error(400, MISMATCH);
     }
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
 }
 
 #[tokio::test]
@@ -84,7 +84,7 @@ async fn headers_that_come_twice() {
             echo.clone().header(name, second).also(name, &value).send().await.error(400, MISMATCH);
         }
     }
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn headers_that_are_right_in_an_unusual_way() {
     let uri = "test://ä ";
     assert_ne!(encoded(uri), uri);
     scene.client.result("resources/read", json!({ "uri": uri })).await;
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
 }
 
 #[tokio::test]
@@ -140,7 +140,7 @@ async fn requests_that_do_not_say_who_makes_them() {
         }
         draft.without_meta(CLIENT_INFO).send().await.complete();
     }
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
 }
 
 #[tokio::test]
@@ -151,7 +151,7 @@ async fn revisions_that_are_not_served() {
         let error = draft.header("mcp-protocol-version", version).send().await.error(400, -32022);
         assert_eq!(error["data"], json!({ "supported": [MODERN], "requested": version }));
     }
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
 }
 
 #[tokio::test]
@@ -175,7 +175,7 @@ async fn methods_that_there_are_not() {
         }
     }
     assert!(!scene.up.server.counters().requests.contains_key("resources/subscribe"));
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
 }
 
 #[tokio::test]
@@ -185,7 +185,7 @@ async fn a_handshake_in_a_revision_without_one() {
     let mut initialize = scene.client.draft("initialize", params);
     initialize.body["params"].as_object_mut().unwrap().remove("_meta");
     initialize.send().await.error(400, MISMATCH);
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
 }
 
 #[tokio::test]
@@ -201,7 +201,7 @@ async fn methods_of_http_that_are_not_offered() {
             assert_eq!(response.headers()["allow"], "POST", "{method}");
         }
     }
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
 }
 
 #[tokio::test]
@@ -248,7 +248,7 @@ async fn bodies_that_are_no_single_message() {
     assert_eq!(answer.status, 406);
     let answer = list.clone().header("content-type", "text/plain").send_text(&body).await;
     assert_eq!(answer.status, 415);
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
 }
 
 #[tokio::test]
@@ -266,7 +266,7 @@ async fn notifications_are_taken_and_do_nothing() {
         }
     }
     assert_eq!(scene.up.cancelled(), 0);
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
 }
 
 #[tokio::test]
@@ -295,7 +295,36 @@ async fn names_that_nothing_has() {
         draft.clone().send().await.error(400, MISMATCH);
         draft.also("mcp-name", "something").send().await.error(200, BAD_PARAMS);
     }
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
+}
+
+#[tokio::test]
+async fn fields_that_come_twice() {
+    let scene = Scene::new().await;
+    let echo = scene.echo();
+    let body = echo.body.to_string();
+    let with = |before: &str, after: &str| {
+        let changed = body.replacen(before, after, 1);
+        assert_ne!(changed, body);
+        changed
+    };
+    let name = r#""name":"up__echo""#;
+    for twice in [
+        // Whoever reads the first sees something else than whoever reads the last.
+        with(name, &format!(r#""name":"up__bump",{name}"#)),
+        with(name, &format!(r#"{name},"name":"up__bump""#)),
+        with(name, &format!(r#""n\u0061me":"up__bump",{name}"#)),
+        with(name, &format!(r#"{name},"n\u0061me":"up__bump""#)),
+        with(r#""method":"#, r#""method":"tools/list","method":"#),
+        with(r#""params":"#, r#""params":{},"params":"#),
+        with(r#""_meta":"#, r#""_meta":{},"_meta":"#),
+        with(r#""id":"#, r#""id":7,"id":"#),
+    ] {
+        let answer = echo.send_text(&twice).await;
+        assert!(answer.json()["error"].is_object(), "{twice}: {}", answer.text());
+    }
+    assert_eq!(scene.up.server.counters().calls, 1, "but for the one that waits nothing ran");
+    scene.must_be_unharmed().await;
 }
 
 #[tokio::test]

@@ -41,7 +41,7 @@ pub(crate) struct Following {
 }
 
 enum Stream {
-    Events(Events),
+    Events(Box<Events>),
     Reading(Reading),
 }
 
@@ -68,14 +68,6 @@ impl Caller {
             }
             Self::Modern(client) => client.request(method, params).await.message,
             Self::Piped(client) => checked(client, client.request(method, params).await),
-        }
-    }
-
-    pub(crate) fn era(&self) -> Era {
-        match self {
-            Self::Legacy(_) => Era::Legacy,
-            Self::Modern(_) => Era::Modern,
-            Self::Piped(client) => client.era,
         }
     }
 
@@ -225,10 +217,10 @@ impl Caller {
         wanted["resourceSubscriptions"] = json!(uris);
         let wanted = json!({ "notifications": wanted });
         let (stream, id) = match self {
-            Self::Legacy(session) => (Stream::Events(session.listen().await), None),
+            Self::Legacy(session) => (Stream::Events(Box::new(session.listen().await)), None),
             Self::Modern(client) => {
                 let draft = client.draft("subscriptions/listen", wanted.clone());
-                (Stream::Events(draft.open().await), Some(draft.body["id"].clone()))
+                (Stream::Events(Box::new(draft.open().await)), Some(draft.body["id"].clone()))
             }
             Self::Piped(client) if client.era == Era::Legacy => {
                 (Stream::Reading(client.read()), None)

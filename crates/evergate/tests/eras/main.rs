@@ -26,5 +26,7 @@ mod interruptions;
 mod isolation;
 mod listening;
 mod matrix;
+mod pipes;
 mod request_states;
 mod rounds;
+mod sessions;

@@ -193,7 +193,7 @@ async fn roots(cell: Cell) {
 
 async fn logging(cell: Cell) {
     let said = |level: &str| json!({ "level": level, "data": { "n": 1 } });
-    let call = |level: &str| {
+    let saying = |level: &str| {
         let params = json!({ "name": "up__log", "arguments": { "params": said(level) } });
         match cell.era {
             Era::Legacy => params,
@@ -215,9 +215,9 @@ async fn logging(cell: Cell) {
         let (notes, answer) = match (&cell.caller, cell.up.over) {
             // Without anything to say there is no stream; and what is said in a pipe is not tied to a call.
             (Caller::Legacy(_), over) if level == "info" || over == Over::Stdio => {
-                (Vec::new(), cell.caller.request("tools/call", call(level)).await)
+                (Vec::new(), cell.caller.request("tools/call", saying(level)).await)
             }
-            _ => cell.caller.hear("tools/call", call(level)).await,
+            _ => cell.caller.hear("tools/call", saying(level)).await,
         };
         assert_eq!(text(&answer), "logged");
         // Pipes have one stream for everything, which is read below.

@@ -43,7 +43,7 @@ impl Scene {
     }
 
     /// Whatever was done, the call goes on where it was, ran once, and others work too.
-    pub(crate) async fn is_unharmed(self) {
+    pub(crate) async fn must_be_unharmed(self) {
         let told = self.parked.finish().await.text();
         assert_eq!(serde_json::from_str::<Value>(&told).unwrap()["result"], answer());
         assert_eq!(self.up.server.executions("parked"), 1);

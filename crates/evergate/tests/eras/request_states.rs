@@ -47,7 +47,7 @@ async fn a_forged_note_is_refused() {
     for state in forged {
         is_refused(retry.clone().param("requestState", state)).await;
     }
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
 }
 
 #[tokio::test]
@@ -82,7 +82,7 @@ async fn a_note_is_good_for_the_call_that_it_was_given_for_only() {
     list.send().await.complete();
     other.finish().await.complete();
     assert_eq!(scene.up.server.executions("other"), 1);
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn arguments_may_come_back_in_another_order() {
     let answered = retry.send_text(&text(r#"{ "call_id":"x","a":1 }"#, &retry)).await.json();
     assert_eq!(answered["result"]["resultType"], "complete", "{answered}");
     assert_eq!(scene.up.server.executions("x"), 1);
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ async fn a_note_is_good_once() {
     let error = is_refused(other.retry()).await;
     assert!(error["message"].as_str().unwrap().contains("used before"), "{error}");
     assert_eq!(scene.up.server.executions("other"), 1);
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn of_two_that_come_back_at_once_one_is_answered() {
         assert_eq!(answered, 1, "{one:?} {two:?}");
         assert_eq!(scene.up.server.executions(&id), 1);
     }
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
 }
 
 #[tokio::test]
@@ -177,7 +177,7 @@ async fn a_note_is_good_where_it_was_given_out_only() {
     let elsewhere = one.call("elicit", json!({ "call_id": "parked" }));
     is_refused(elsewhere.param("requestState", json!(scene.parked.state()))).await;
     parked.finish().await.complete();
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
 }
 
 #[tokio::test]
@@ -214,5 +214,5 @@ async fn answers_without_a_note_are_taken_for_the_first_round() {
     }
     let known = json!({ named: answer(), "more": {}, "other": 1 });
     call.param("inputResponses", known).send().await.complete();
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
 }

@@ -148,7 +148,7 @@ async fn a_client_that_declines_has_answered() {
         let told = parked.call.answering(&parked.asked, answers).send().await.text();
         assert_eq!(serde_json::from_str::<Value>(&told).unwrap()["result"], said);
     }
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
 }
 
 #[tokio::test]
@@ -276,7 +276,7 @@ async fn two_programs_without_a_key_are_not_asked_each_others_questions() {
     call.body["params"]["_meta"][CLIENT_INFO] = json!({ "name": "another", "version": "1" });
     let heard: Value = serde_json::from_str(&call.send().await.text()).unwrap();
     assert!(heard["error"]["message"].as_str().unwrap().contains("per_client"), "{heard}");
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
 }
 
 #[tokio::test]
@@ -286,7 +286,7 @@ async fn two_callers_in_one_pipe_cannot_be_told_apart_and_the_server_is_told() {
     let heard = session.call_text("up__sample", json!({})).await;
     let heard: Value = serde_json::from_str(&heard).unwrap();
     assert!(heard["error"]["message"].as_str().unwrap().contains("per_client"), "{heard}");
-    scene.is_unharmed().await;
+    scene.must_be_unharmed().await;
 }
 
 #[tokio::test]

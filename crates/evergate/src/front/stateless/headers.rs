@@ -31,10 +31,10 @@ pub(super) fn complete(
 ) -> Result<(), String> {
     present(headers, PROTOCOL_VERSION.as_str())?;
     present(headers, METHOD)?;
-    let Some(named) = named_by(method, params) else { return Ok(()) };
+    let Some(field) = naming_field(method) else { return Ok(()) };
     present(headers, NAME)?;
     // A request without a name is refused for that, not for its headers.
-    named.map_or(Ok(()), |named| same(headers, NAME, &named))
+    name_in(params, field).map_or(Ok(()), |name| same(headers, NAME, &name))
 }
 
 fn present(headers: &HeaderMap, name: &str) -> Result<(), String> {
@@ -44,19 +44,20 @@ fn present(headers: &HeaderMap, name: &str) -> Result<(), String> {
     Err(format!("the header {name} is missing"))
 }
 
-/// What the name in the headers must be, if the body has one; outside `None` for methods that need none.
-fn named_by(method: &str, params: Option<&RawJson>) -> Option<Option<String>> {
-    let field = match method {
-        "tools/call" | "prompts/get" => "name",
-        "resources/read" => "uri",
-        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
-        _ => return None,
-    };
+/// Where the body has what the headers repeat; `None` for methods that have no such thing.
+fn naming_field(method: &str) -> Option<&'static str> {
+    match method {
+        "tools/call" | "prompts/get" => Some("name"),
+        "resources/read" => Some("uri"),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => Some("taskId"),
+        _ => None,
+    }
+}
+
+fn name_in(params: Option<&RawJson>, field: &str) -> Option<String> {
     // Whatever else is in the params is read, and judged, elsewhere.
-    let fields: Option<HashMap<String, &RawValue>> =
-        params.and_then(|params| serde_json::from_slice(params.as_bytes()).ok());
-    let named = fields.and_then(|fields| serde_json::from_str(fields.get(field)?.get()).ok());
-    Some(named)
+    let fields: HashMap<String, &RawValue> = serde_json::from_slice(params?.as_bytes()).ok()?;
+    serde_json::from_str(fields.get(field)?.get()).ok()
 }
 
 fn same(headers: &HeaderMap, name: &str, said: &str) -> Result<(), String> {

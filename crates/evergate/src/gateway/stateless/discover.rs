@@ -26,7 +26,7 @@ impl Gateway {
         if let Some(instructions) = welcome.get("instructions") {
             result["instructions"] = instructions.clone();
         }
-        complete(RawJson::from(result), Some(CacheHint::default()))
+        complete(&RawJson::from(result), Some(CacheHint::default()))
     }
 
     /// Why a method cannot be used by a client without a session, if it cannot.

@@ -128,12 +128,10 @@ impl Gateway {
         let Some(handle) = self.server_for(principal, &server) else { return false };
         // Before the server is asked: its first news may come with its answer.
         self.subscriptions.add(&server, uri, client.uid);
-        let connected = handle.status().state == StateKind::Connected;
-        let agreed = match connected {
-            true => timeout(AGREES_WITHIN, handle.subscribe(uri)).await,
-            false => return self.later(handle, uri),
-        };
-        match agreed {
+        if handle.status().state != StateKind::Connected {
+            return self.later(handle, uri);
+        }
+        match timeout(AGREES_WITHIN, handle.subscribe(uri)).await {
             Ok(Ok(())) => true,
             Ok(Err(SubscribeError::Call(error))) if error.outcome == Outcome::NotSent => {
                 self.later(handle, uri)
@@ -211,7 +209,7 @@ impl Listening {
     pub(crate) fn result(&self) -> RawJson {
         let mut meta = self.meta(Map::new());
         meta[SERVER_INFO] = handshake::ourselves();
-        super::complete(json!({ "_meta": meta }).into(), None::<CacheHint>)
+        super::complete(&json!({ "_meta": meta }).into(), None::<CacheHint>)
     }
 
     fn message(&self, method: &str, mut params: Map<String, Value>) -> Bytes {

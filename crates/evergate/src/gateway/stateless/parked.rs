@@ -167,6 +167,7 @@ mod tests {
     use crate::gateway::stateless::call::Step;
 
     const SECOND: Duration = Duration::from_secs(1);
+    const ALMOST: Duration = KEPT.saturating_sub(SECOND);
 
     fn caller(number: usize) -> Client {
         let mut uid = Uid::default();
@@ -180,8 +181,9 @@ mod tests {
         let alive = Arc::new(());
         let held = alive.clone();
         let calling = async move {
-            let _held = held;
-            pending::<Answer>().await
+            let answer = pending::<Answer>().await;
+            drop(held);
+            answer
         };
         (StatelessCall::doing(caller(number), calling), alive)
     }
@@ -198,13 +200,13 @@ mod tests {
         let (call, alive) = waiting(1);
         let mine = call.binding();
         let note = parked.park(call, &tasks).unwrap();
-        advance(KEPT - SECOND).await;
+        advance(ALMOST).await;
         parked.sweep();
         assert!(!is_gone(&alive).await);
         let call = parked.resume(&note, &mine).unwrap();
         // From now on they count anew.
         let note = parked.park(call, &tasks).unwrap();
-        advance(KEPT - SECOND).await;
+        advance(ALMOST).await;
         parked.sweep();
         let call = parked.resume(&note, &mine).unwrap();
         drop(call);

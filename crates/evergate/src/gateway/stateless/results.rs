@@ -1,6 +1,7 @@
 //! What results have in this revision that earlier ones do not know: their kind, how long they may be kept, and by whom they
 //! were made.
 
+use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use evergate_runtime::{RawJson, wire};
@@ -29,11 +30,11 @@ pub(super) fn complete_of(method: &str, result: RawJson) -> RawJson {
     if method.ends_with("/list") || method == "server/discover" {
         return result;
     }
-    complete(result, (method == "resources/read").then(CacheHint::default))
+    complete(&result, (method == "resources/read").then(CacheHint::default))
 }
 
 /// The same with a hint for those who may keep it.
-pub(in crate::gateway) fn complete(result: RawJson, hint: Option<CacheHint>) -> RawJson {
+pub(in crate::gateway) fn complete(result: &RawJson, hint: Option<CacheHint>) -> RawJson {
     let text = result.as_str();
     let (mut has_type, mut has_ttl, mut has_scope) = (false, false, false);
     let mut meta = None;
@@ -53,7 +54,7 @@ pub(in crate::gateway) fn complete(result: RawJson, hint: Option<CacheHint>) -> 
         }
     });
     if read.is_none() {
-        return rebuilt(&result, hint);
+        return rebuilt(result, hint);
     }
     let mut added = String::with_capacity(192);
     if !has_type {
@@ -61,14 +62,15 @@ pub(in crate::gateway) fn complete(result: RawJson, hint: Option<CacheHint>) -> 
     }
     if let Some(hint) = hint.filter(|_| is_final) {
         if !has_ttl {
-            added.push_str(&format!("\"ttlMs\":{},", hint.ttl_ms));
+            // Writing to a text cannot fail.
+            let _ = write!(added, "\"ttlMs\":{},", hint.ttl_ms);
         }
         if !has_scope {
-            added.push_str(&format!("\"cacheScope\":\"{}\",", hint.scope()));
+            let _ = write!(added, "\"cacheScope\":\"{}\",", hint.scope());
         }
     }
     if meta.is_none() {
-        added.push_str(&format!("\"_meta\":{},", our_meta()));
+        let _ = write!(added, "\"_meta\":{},", our_meta());
     }
     if is_empty {
         added.pop();
@@ -144,7 +146,7 @@ mod tests {
     use super::*;
 
     fn completed(text: &str, hint: Option<CacheHint>) -> String {
-        let result = complete(RawJson::from_text(text.to_owned()).unwrap(), hint);
+        let result = complete(&RawJson::from_text(text.to_owned()).unwrap(), hint);
         // It must be valid whatever came in.
         RawJson::from_text(result.as_str().to_owned()).unwrap();
         result.as_str().replace(our_meta(), "US").replace(SERVER_INFO, "who")
