@@ -1,5 +1,8 @@
 //! A client at the other end of one ordered stream, for everything in both directions: standard input and output, or
-//! HTTP+SSE. The session is as long as the stream.
+//! HTTP+SSE. The session is as long as the stream, for those revisions that have one; requests that bring everything along
+//! ([`without_session`]) may come on the same stream.
+
+mod without_session;
 
 use std::future::{Future as _, poll_fn};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,6 +21,7 @@ use super::session_id::SessionFacts;
 use crate::gateway::client::{Client, Introduction, Scope};
 use crate::gateway::error_body::{INVALID_PARAMS, INVALID_REQUEST, NOT_SENT, Refusal, plain};
 use crate::gateway::outlet::Outlet;
+use crate::gateway::stateless::envelope;
 use crate::gateway::{Answer, Gateway, RequestContext, handshake};
 
 /// Messages that may wait for a client to read them.
@@ -40,6 +44,8 @@ pub(super) struct Piped {
 #[derive(Debug, Default)]
 struct State {
     client: Option<Arc<Client>>,
+    /// On whose behalf requests without a session are made.
+    principal: Option<Arc<Client>>,
     /// The stream is over: messages that were on their way find nobody.
     over: bool,
 }
@@ -76,7 +82,8 @@ impl Piped {
         }
         *own = caller.clone();
         drop(own);
-        if let Some(client) = self.client() {
+        let (client, principal) = (self.client(), self.state().principal.clone());
+        for client in client.into_iter().chain(principal) {
             client.set_caller(caller.clone());
         }
         true
@@ -90,6 +97,9 @@ impl Piped {
     /// Takes one message. Answers go into the pipe.
     pub(super) async fn take(self: &Arc<Self>, message: Message, headers: Option<HeaderMap>) {
         match message {
+            Message::Request { id, method, params } if envelope::is_claimed(params.as_ref()) => {
+                self.request_without_session(id, method, params, headers).await;
+            }
             Message::Request { id, method, params } if method == "initialize" => {
                 self.initialize(id, params.as_ref()).await;
             }
@@ -97,7 +107,8 @@ impl Piped {
                 self.request(id, method, params, headers).await;
             }
             Message::Notification { method, params } => {
-                if let Some(client) = self.client() {
+                let (client, principal) = (self.client(), self.state().principal.clone());
+                for client in client.into_iter().chain(principal) {
                     self.gateway.notified(&client, &method, params.as_ref());
                 }
             }
@@ -121,12 +132,12 @@ impl Piped {
 
     /// The stream is over, and the session with it.
     pub(super) fn end(&self) {
-        let client = {
+        let (client, principal) = {
             let mut state = self.state();
             state.over = true;
-            state.client.take()
+            (state.client.take(), state.principal.take())
         };
-        if let Some(client) = client {
+        for client in client.into_iter().chain(principal) {
             self.gateway.detach(&client);
         }
     }
@@ -173,14 +184,8 @@ impl Piped {
         params: Option<RawJson>,
         headers: Option<HeaderMap>,
     ) {
-        if self.gateway.draining.is_cancelled() {
-            let answer =
-                Answer::Error(plain(Refusal::Draining.code(), Refusal::Draining.message()));
-            return self.send(respond::line(&id, &answer)).await;
-        }
-        if !self.has_room() {
-            let answer = Answer::Error(plain(NOT_SENT, "too many requests are not answered yet"));
-            return self.send(respond::line(&id, &answer)).await;
+        if let Some(error) = self.refuses_all() {
+            return self.send(respond::line(&id, &Answer::Error(error))).await;
         }
         let Some(client) = self.client_or_assumed() else {
             let answer = if method == "ping" {
@@ -211,6 +216,14 @@ impl Piped {
         if begun.is_pending() {
             self.gateway.tasks.spawn(answering);
         }
+    }
+
+    /// Why no request is taken now, whatever it is.
+    fn refuses_all(&self) -> Option<RawJson> {
+        if self.gateway.draining.is_cancelled() {
+            return Some(plain(Refusal::Draining.code(), Refusal::Draining.message()));
+        }
+        (!self.has_room()).then(|| plain(NOT_SENT, "too many requests are not answered yet"))
     }
 
     /// A client that introduces itself again starts anew. `None` if the stream is over.
@@ -247,13 +260,17 @@ impl Piped {
         }
         let client = Arc::new(Client::new(
             SessionFacts::new_uid(),
-            self.caller.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            self.caller(),
             self.scope.clone(),
             introduction,
             outbox,
         ));
         self.gateway.attach(&client, false);
         Some(client)
+    }
+
+    fn caller(&self) -> Caller {
+        self.caller.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn client(&self) -> Option<Arc<Client>> {

@@ -7,7 +7,6 @@ mod headers;
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use evergate_runtime::RawJson;
@@ -29,7 +28,7 @@ use crate::gateway::handshake::scope_of;
 use crate::gateway::outlet::Outlet;
 use crate::gateway::stateless::envelope::{self, Envelope};
 use crate::gateway::stateless::listening::Listener;
-use crate::gateway::stateless::{StatelessCall, VERSION, is_without_handshake};
+use crate::gateway::stateless::{StatelessCall, VERSION, is_without_handshake, own_id};
 use crate::gateway::{Answer, Gateway};
 
 /// A call whose answer is written as a stream.
@@ -194,12 +193,6 @@ async fn listen(
     body::events(unfold(hearing, |mut hearing| async move {
         hearing.next().await.map(|event| (event, hearing))
     }))
-}
-
-/// A request's id among those of its caller, who may make many at once under one id: they have nothing to do with each other.
-fn own_id() -> RawJson {
-    static NUMBER: AtomicU64 = AtomicU64::new(1);
-    serde_json::Value::from(NUMBER.fetch_add(1, Ordering::Relaxed)).into()
 }
 
 /// An answer as JSON. A few errors have a status too, so that others can tell what happened.

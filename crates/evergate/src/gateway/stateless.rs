@@ -14,6 +14,11 @@ mod principals;
 mod results;
 pub(super) mod rounds;
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use evergate_runtime::RawJson;
+use serde_json::Value;
+
 pub(crate) use call::StatelessCall;
 pub(super) use parked::Parked;
 pub(super) use principals::Principals;
@@ -35,6 +40,13 @@ const REMOVED: [&str; 7] = [
     "tasks/list",
     "tasks/result",
 ];
+
+/// A request's id among those of its caller, who may make many at once under one id: they have nothing to do with each other.
+pub(crate) fn own_id() -> RawJson {
+    static NUMBER: AtomicU64 = AtomicU64::new(1);
+    // No client would call a request so.
+    Value::from(format!("\0{}", NUMBER.fetch_add(1, Ordering::Relaxed))).into()
+}
 
 /// Whether a revision is one of those without a handshake, known here or not.
 pub(crate) fn is_without_handshake(version: &str) -> bool {

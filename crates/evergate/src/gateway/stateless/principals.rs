@@ -29,16 +29,21 @@ impl Gateway {
         let mut all = self.principals.0.write().unwrap_or_else(PoisonError::into_inner);
         // Somebody else may have been faster.
         let client = all.entry(key).or_insert_with_key(|(_, scope)| {
-            let client = Arc::new(new(caller.clone(), scope.clone()));
-            self.attach(&client, false);
-            client
+            self.principal_of_stream(caller.clone(), scope.clone())
         });
         client.set_caller(caller);
         client.clone()
     }
-}
 
-/// One that is not known to anybody yet.
-pub(super) fn new(caller: Caller, scope: Scope) -> Client {
-    Client::stateless(SessionFacts::new_uid(), caller, scope, Kind::Principal)
+    /// A client of its own for whoever is at the other end of one stream; to be detached with it.
+    pub(crate) fn principal_of_stream(
+        self: &Arc<Self>,
+        caller: Caller,
+        scope: Scope,
+    ) -> Arc<Client> {
+        let uid = SessionFacts::new_uid();
+        let client = Arc::new(Client::stateless(uid, caller, scope, Kind::Principal));
+        self.attach(&client, false);
+        client
+    }
 }

@@ -1,0 +1,140 @@
+//! Requests that bring everything along (2026-07-28), on a stream for everything.
+
+use std::future::{Future as _, poll_fn};
+use std::sync::Arc;
+use std::task::Poll;
+
+use evergate_runtime::RawJson;
+use http::HeaderMap;
+
+use super::{Piped, Unanswered};
+use crate::cancelled::cancelled;
+use crate::front::respond;
+use crate::gateway::Answer;
+use crate::gateway::client::{CallGuard, Client};
+use crate::gateway::error_body::{INVALID_PARAMS, INVALID_REQUEST, plain, unsupported_version};
+use crate::gateway::outlet::Outlet;
+use crate::gateway::stateless::envelope::{self, Envelope};
+use crate::gateway::stateless::{StatelessCall, VERSION, own_id};
+
+// === impl Piped ===
+
+impl Piped {
+    pub(super) async fn request_without_session(
+        self: &Arc<Self>,
+        id: RawJson,
+        method: String,
+        params: Option<RawJson>,
+        headers: Option<HeaderMap>,
+    ) {
+        let begun = self.begin(&id, method, params, headers).await;
+        if let Err(error) = begun {
+            self.send(respond::line(&id, &Answer::Error(error))).await;
+        }
+    }
+
+    /// Takes a request up to where it can be answered by itself. Else the error.
+    async fn begin(
+        self: &Arc<Self>,
+        id: &RawJson,
+        method: String,
+        params: Option<RawJson>,
+        headers: Option<HeaderMap>,
+    ) -> Result<(), RawJson> {
+        if let Some(error) = self.refuses_all() {
+            return Err(error);
+        }
+        let envelope = admitted(params.as_ref())?;
+        // Nobody is left to read an answer.
+        let Some(principal) = self.principal() else { return Ok(()) };
+        let stream = Outlet::Pipe(self.pipe.clone());
+        let guard = principal.begin(id, &stream, None);
+        let taken = || plain(INVALID_REQUEST, "a request with this id is under way already");
+        let guard = guard.ok_or_else(taken)?;
+        if method == "subscriptions/listen" {
+            self.listen(principal, id.clone(), params, guard);
+            return Ok(());
+        }
+        let headers = headers.and_then(|mut headers| self.gateway.to_pass_on(&mut headers));
+        let request = (method, params);
+        let call = self.gateway.begin(&principal, own_id(), request, envelope, stream, headers)?;
+        self.answer(id.clone(), call, guard).await;
+        Ok(())
+    }
+
+    async fn answer(self: &Arc<Self>, id: RawJson, mut call: StatelessCall, guard: CallGuard) {
+        let (myself, unanswered) = (self.clone(), Unanswered::new(self));
+        let mut answering = Box::pin(async move {
+            let step = tokio::select! {
+                biased;
+                step = call.step() => step,
+                // Dropped, the call is cancelled. A client that took a request back wants to hear no more of it.
+                () = cancelled(&guard.cancel) => return,
+            };
+            drop(guard);
+            let answer = myself.gateway.answer_of(step, call);
+            if !matches!(answer, Answer::Cancelled) {
+                myself.send(respond::line(&id, &answer)).await;
+            }
+            drop(unanswered);
+        });
+        // Begun before the next message is looked at: that may be the cancellation of this one.
+        let begun = poll_fn(|context| Poll::Ready(answering.as_mut().poll(context))).await;
+        if begun.is_pending() {
+            self.gateway.tasks.spawn(answering);
+        }
+    }
+
+    /// Passes on news until the request is taken back or the stream is over.
+    fn listen(
+        self: &Arc<Self>,
+        principal: Arc<Client>,
+        id: RawJson,
+        params: Option<RawJson>,
+        guard: CallGuard,
+    ) {
+        let myself = self.clone();
+        self.gateway.tasks.spawn(async move {
+            let outbox = Outlet::Pipe(myself.pipe.clone());
+            let listening = myself.gateway.listen(&principal, &id, params.as_ref(), outbox);
+            let listener = tokio::select! {
+                listener = listening => listener,
+                () = cancelled(&guard.cancel) => return,
+            };
+            let answer = match listener {
+                Ok(listener) => {
+                    tokio::select! {
+                        () = cancelled(&guard.cancel) => return,
+                        () = myself.gateway.draining.cancelled() => {}
+                    }
+                    let Some(listening) = listener.listening() else { return };
+                    Answer::Result(listening.result())
+                }
+                Err(error) => Answer::Error(error),
+            };
+            myself.send(respond::line(&id, &answer)).await;
+        });
+    }
+
+    /// Made for the first request. `None` if the stream is over.
+    fn principal(&self) -> Option<Arc<Client>> {
+        let mut state = self.state();
+        if state.over {
+            return None;
+        }
+        if state.principal.is_none() {
+            let made = self.gateway.principal_of_stream(self.caller(), self.scope.clone());
+            state.principal = Some(made);
+        }
+        state.principal.clone()
+    }
+}
+
+fn admitted(params: Option<&RawJson>) -> Result<Envelope, RawJson> {
+    let envelope =
+        envelope::read(params).map_err(|error| plain(INVALID_PARAMS, error.to_string()))?;
+    if envelope.version != VERSION {
+        return Err(unsupported_version(&envelope.version));
+    }
+    Ok(envelope)
+}
