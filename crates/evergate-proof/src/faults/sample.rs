@@ -1,5 +1,6 @@
 //! Rows for tests.
 
+use crate::faults::mix::Mix;
 use crate::faults::results::{Matrix, Outcome, Row, Way};
 use crate::faults::scenario::Scenario;
 use crate::faults::verdict::{Grade, Tally};
@@ -32,6 +33,7 @@ pub(crate) fn row(product: &str, scenario: Scenario, transport: Way, outcome: Ou
         product: product.into(),
         scenario,
         transport,
+        eras: Mix::default(),
         version: "1.2.3".into(),
         date: "2026-11-15".into(),
         short: false,
