@@ -53,7 +53,7 @@ pub enum Attribution {
 pub struct Handlers {
     by_method: HashMap<&'static str, Handler>,
     any: Option<Handler>,
-    declared: Option<Value>,
+    declared: Option<RawJson>,
     /// Ours, unless set.
     client_info: Option<Value>,
 }
@@ -124,11 +124,12 @@ impl Handlers {
         self
     }
 
-    /// The capabilities object that servers see in the handshake, instead of the one that follows from the handlers.
-    /// Only the hub's own handlers take part in a handshake, those of a call do not.
+    /// The capabilities object that servers see, instead of the one that follows from the handlers. In a handshake that
+    /// of the hub's own handlers; where there is none (2026-07-28), with each call that of its own handlers, if these
+    /// declare something.
     #[must_use]
-    pub fn declare(self, capabilities: Value) -> Self {
-        Self { declared: Some(capabilities), ..self }
+    pub fn declare(self, capabilities: impl Into<RawJson>) -> Self {
+        Self { declared: Some(capabilities.into()), ..self }
     }
 
     fn on<F, R>(mut self, method: &'static str, handler: F) -> Self
@@ -150,14 +151,20 @@ impl Handlers {
     /// Whether servers were told that there are roots.
     pub(crate) fn has_roots(&self) -> bool {
         match &self.declared {
-            Some(declared) => declared.get("roots").is_some(),
+            Some(declared) => {
+                declared.parse::<Value>().is_ok_and(|declared| declared.get("roots").is_some())
+            }
             None => self.by_method.contains_key(method::ROOTS_LIST),
         }
     }
 
+    pub(crate) fn declared(&self) -> Option<&RawJson> {
+        self.declared.as_ref()
+    }
+
     pub(crate) fn capabilities(&self) -> Value {
         if let Some(declared) = &self.declared {
-            return declared.clone();
+            return declared.parse().unwrap_or_default();
         }
         let mut declared = serde_json::Map::new();
         if self.by_method.contains_key(method::SAMPLING) {

@@ -114,7 +114,16 @@ pub(crate) async fn run(
         "elicit" => {
             let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
             let asked = json!({ "message": "Who are you?", "requestedSchema": schema });
-            ask("elicitation/create", asked).await
+            let outcome = ask("elicitation/create", asked).await;
+            // Once it knows.
+            if !modern || params["inputResponses"]["answer"].is_object() {
+                match arguments["then"].as_str() {
+                    Some("hold") => server.held().await,
+                    Some("progress") => drop(progress(sink, params, 2, 10).await),
+                    _ => {}
+                }
+            }
+            outcome
         }
         "roots" => ask("roots/list", Value::Null).await,
         "log" => {

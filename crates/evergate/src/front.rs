@@ -33,7 +33,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_REQUEST_HEADERS, VARY,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use serde_json::json;
@@ -115,13 +115,15 @@ impl Front {
                 return turned_away(Refusal::ForbiddenOrigin, &mut request).await;
             }
         };
-        let mut reply = if request.method() == Method::OPTIONS && allowed_origin.is_some() {
+        let preflight = request.method() == Method::OPTIONS && allowed_origin.is_some();
+        let mut reply = if preflight {
             body::empty(StatusCode::NO_CONTENT)
         } else {
             self.route(&policy, &mut request).await
         };
         if let Some(origin) = allowed_origin {
-            allow_origin(reply.headers_mut(), origin);
+            // Those of a request that was answered may be gone by now, and nobody asks them then.
+            allow_origin(reply.headers_mut(), origin, request.headers());
         }
         reply
     }
@@ -224,14 +226,26 @@ where
 }
 
 /// For clients in a browser.
-fn allow_origin(headers: &mut HeaderMap, origin: HeaderValue) {
+fn allow_origin(headers: &mut HeaderMap, origin: HeaderValue, asked: &HeaderMap) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(VARY, HeaderValue::from_static("origin"));
     let methods = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
-    let asked = "content-type, accept, authorization, x-api-key, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id";
-    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(asked));
+    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed_headers(asked));
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("mcp-session-id"));
+}
+
+/// All that clients send. What tools want repeated in headers has names of their own.
+fn allowed_headers(asked: &HeaderMap) -> HeaderValue {
+    let always = "content-type, accept, authorization, x-api-key, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id";
+    let asked = asked.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter();
+    let asked = asked.filter_map(|names| names.to_str().ok()).flat_map(|names| names.split(','));
+    let params = asked.map(str::trim).filter(|name| {
+        name.get(..10).is_some_and(|start| start.eq_ignore_ascii_case("mcp-param-"))
+    });
+    let all: Vec<&str> = std::iter::once(always).chain(params).collect();
+    // They came in a header, so they fit into one.
+    HeaderValue::from_str(&all.join(", ")).unwrap_or(HeaderValue::from_static(always))
 }
 
 /// A path segment as it was meant; one that is not valid text names no server.

@@ -62,6 +62,9 @@ use view::Views;
 
 pub(crate) use dispatch::{Answer, Pieces, RequestContext};
 
+/// How long after its call a server may still ask because of it.
+const MAY_STILL_ASK: Duration = Duration::from_secs(60);
+
 /// One per process.
 #[derive(Debug)]
 pub(crate) struct Gateway {
@@ -190,8 +193,12 @@ impl Gateway {
     pub(crate) fn detach(self: &Arc<Self>, client: &Arc<Client>) {
         client.end();
         self.clients.remove(client);
+        self.parked.forget(&client.uid);
+        let own = client.private.handles();
         for (server, uri) in self.subscriptions.forget(&client.uid) {
-            let Ok(handle) = self.hub.server(&server) else { continue };
+            let shared = || self.hub.server(&server).ok();
+            let own = own.iter().find(|handle| *handle.name() == *server).cloned();
+            let Some(handle) = own.or_else(shared) else { continue };
             let gateway = self.clone();
             self.tasks.spawn(async move {
                 if let Err(error) = handle.unsubscribe(&uri).await {
@@ -221,6 +228,8 @@ impl Gateway {
         let report = self.hub.shutdown(left).await;
         for client in self.clients.all() {
             client.end();
+        }
+        for client in self.clients.with_servers() {
             client.private.close_all(self);
         }
         self.tasks.ended(Duration::from_secs(10)).await;
@@ -230,8 +239,9 @@ impl Gateway {
     /// Closes what clients have for themselves and do not use, and gives up calls whose callers do not come back.
     pub(crate) fn close_idle_servers(self: &Arc<Self>) {
         self.parked.sweep();
+        self.forget_idle_principals();
         let idle = self.config().gateway.per_client_idle;
-        for client in self.clients.all() {
+        for client in self.clients.with_servers() {
             client.private.close_idle(self, &client, idle);
         }
     }
@@ -258,9 +268,7 @@ impl Gateway {
     /// A question of a shared server that cannot be tied to a call. If only one client could be meant, it is meant.
     async fn unattributed(&self, request: ServerRequest) -> Result<RawJson, RpcError> {
         let mut candidates = self.clients.all();
-        candidates.retain(|client| {
-            matches!(client.kind, Kind::Session) && client.may_use(&request.server)
-        });
+        candidates.retain(|client| client.may_be_meant() && client.may_use(&request.server));
         // Roots are told by whoever has some. With anything else, who could answer says nothing about who is meant.
         if request.method == "roots/list" {
             candidates.retain(|client| client.answers(&request.method));
@@ -327,6 +335,18 @@ fn shared_handlers(gateway: Arc<OnceLock<Weak<Gateway>>>) -> Handlers {
 // === impl Client ===
 
 impl Client {
+    /// Whether what no call is behind may be about this client. Of one without a session only calls are known, and a
+    /// server may still be at one that was given up a moment ago.
+    fn may_be_meant(&self) -> bool {
+        match self.kind {
+            Kind::Session => true,
+            Kind::Principal { .. } => {
+                self.idle_since().is_none_or(|since| since.elapsed() < MAY_STILL_ASK)
+            }
+            Kind::Listener(_) => false,
+        }
+    }
+
     /// Whether a server is in the client's scope and its key allows it.
     fn may_use(&self, server: &str) -> bool {
         let in_scope = match &self.scope {

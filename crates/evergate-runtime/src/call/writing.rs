@@ -24,6 +24,7 @@ impl Call {
             verbatim: self.verbatim,
             param_headers: &[],
             log_level: None,
+            capabilities: None,
         };
         if !modern {
             return lease.write(watch, asking).map_err(|_| CallFailure::InvalidParams);
@@ -35,6 +36,8 @@ impl Call {
             // Gone, but its purpose is not: to hear whether somebody is there.
             asking.method = method::DISCOVER;
         }
+        let handlers = self.track.as_ref().and_then(|track| track.handlers.as_ref());
+        asking.capabilities = handlers.and_then(|handlers| handlers.declared());
         let logs = lease.peer().offers.logging && !self.verbatim;
         let level = logs.then(|| self.slot.side_state.log_level()).flatten();
         asking.log_level = level.as_deref();

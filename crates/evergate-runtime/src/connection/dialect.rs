@@ -43,6 +43,8 @@ pub(crate) struct Asking<'a> {
     pub(crate) param_headers: &'a [ParamHeader],
     /// From which level on the server may log about it.
     pub(crate) log_level: Option<&'a str>,
+    /// What its caller can do, if that is not what the connection's can.
+    pub(crate) capabilities: Option<&'a RawJson>,
 }
 
 /// The params cannot be those of a request.
@@ -62,6 +64,7 @@ impl<'a> Asking<'a> {
             verbatim: false,
             param_headers: &[],
             log_level: None,
+            capabilities: None,
         }
     }
 }
@@ -75,7 +78,7 @@ impl Dialect {
         match self {
             Self::Legacy => legacy(id, asking),
             Self::Modern(envelope) => {
-                let Asking { method, params, param_headers, log_level, .. } = asking;
+                let Asking { method, params, param_headers, log_level, capabilities, .. } = asking;
                 let written = match params {
                     Params::Tool { name, arguments } => {
                         Some(Cow::Owned(protocol::tool_params(name, arguments)))
@@ -92,7 +95,7 @@ impl Dialect {
                 }
                 watch.route(headers);
                 let progress = asking.wants_progress.then_some(id);
-                let wishes = Wishes { progress, log_level };
+                let wishes = Wishes { progress, log_level, capabilities };
                 envelope.request(id, method, written, wishes).map_err(|_| BadParams)
             }
         }
@@ -178,6 +181,7 @@ mod tests {
             verbatim: false,
             param_headers: &[],
             log_level: Some("info"),
+            capabilities: None,
         };
         let message = dialect.write(&watch, asking).unwrap();
         let headers = String::from_utf8(watch.routing().unwrap().to_vec()).unwrap();

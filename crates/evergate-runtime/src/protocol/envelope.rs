@@ -7,13 +7,12 @@ use indexmap::IndexMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{ProtocolVersion, object_fields};
+use super::{ProtocolVersion, RawJson, object_fields};
 
 pub(crate) const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub(crate) const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 pub(crate) const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 pub(crate) const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 type Fields<'a> = IndexMap<String, &'a RawValue>;
 
@@ -31,6 +30,8 @@ pub(crate) struct Wishes<'a> {
     /// Under which token it wants to hear of progress.
     pub(crate) progress: Option<u64>,
     pub(crate) log_level: Option<&'a str>,
+    /// What its caller can do, if that is not what the connection's can.
+    pub(crate) capabilities: Option<&'a RawJson>,
 }
 
 /// Params without what only requests of later revisions say, for a server of an earlier one. `None` if they say nothing
@@ -128,6 +129,11 @@ impl Envelope {
         let (progress, level) = (progress.transpose()?, wishes.log_level.map(text).transpose()?);
         let mut meta: Fields<'_> =
             theirs.map_or_else(|| Ok(Fields::new()), serde_json::from_str)?;
+        let own =
+            wishes.capabilities.map(|own| serde_json::from_slice::<&RawValue>(own.as_bytes()));
+        if let Some(own) = own.transpose()? {
+            meta.entry(CAPABILITIES.into()).or_insert(own);
+        }
         for (name, value) in &*self.fields {
             if *name == VERSION || !meta.contains_key(*name) {
                 meta.insert((*name).into(), value);

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use evergate_testkit::{Eras, Fault, Server, serve_lines};
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 
 const HELP: &str = "\
 A scripted MCP server on standard input and output.
@@ -35,6 +36,7 @@ Usage: scripted-stdio-server [OPTIONS]
   --crash-on-start         exit at once
   --crash-while PATH       exit at once if PATH exists
   --extra-tool-if PATH     offer the tool `extra` too if PATH exists at start
+  --relay ADDR             be only the pipe to a server that speaks lines at this TCP address
   --help                   print this
 
 Of --garbage, --oversized-line, --hang-initialize and --duplicate-answers one acts on a request:
@@ -65,6 +67,7 @@ struct Flags {
     crash_on_start: bool,
     crash_while: Option<PathBuf>,
     extra_tool_if: Option<PathBuf>,
+    relay: Option<String>,
     help: bool,
     /// Internal: be one of the grandchildren.
     sleep_for_ever: bool,
@@ -117,6 +120,9 @@ async fn run(flags: Flags) -> ExitCode {
         return ExitCode::FAILURE;
     }
     tokio::time::sleep(flags.slow_start).await;
+    if let Some(address) = &flags.relay {
+        return relay(address).await;
+    }
     if flags.garbage {
         println!("Starting server, this is not JSON\n\n{{not json either");
     }
@@ -141,6 +147,30 @@ async fn run(flags: Flags) -> ExitCode {
     tokio::select! {
         () = answered_enough => flags.exit_code(),
         () = serving => ExitCode::SUCCESS,
+    }
+}
+
+/// A child process whose mind is elsewhere: in a test that wants to look into it and change it.
+async fn relay(address: &str) -> ExitCode {
+    let stream = match tokio::net::TcpStream::connect(address).await {
+        Ok(stream) => stream,
+        Err(error) => {
+            eprintln!("cannot reach {address}: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    drop(stream.set_nodelay(true));
+    let (mut from_server, mut to_server) = stream.into_split();
+    let (mut input, mut output) = (tokio::io::stdin(), tokio::io::stdout());
+    let inward = async {
+        drop(tokio::io::copy(&mut input, &mut to_server).await);
+        drop(to_server.shutdown().await);
+        // The other direction ends when the server has said the rest.
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        _ = tokio::io::copy(&mut from_server, &mut output) => ExitCode::SUCCESS,
+        () = inward => ExitCode::SUCCESS,
     }
 }
 
@@ -258,6 +288,7 @@ impl Flags {
                 "--crash-on-start" => flags.crash_on_start = true,
                 "--crash-while" => flags.crash_while = Some(value()?.into()),
                 "--extra-tool-if" => flags.extra_tool_if = Some(value()?.into()),
+                "--relay" => flags.relay = Some(value()?),
                 "--help" | "-h" => flags.help = true,
                 "--sleep-for-ever" => flags.sleep_for_ever = true,
                 _ => return Err(format!("unknown option {flag}")),

@@ -57,7 +57,7 @@ pub(super) fn report(front: &Arc<Front>, caller: &Caller) -> Reply {
             "status": status,
             "gatewayVersion": env!("CARGO_PKG_VERSION"),
             "uptime": gateway.uptime().as_secs(),
-            "sessions": gateway.clients.count(),
+            "sessions": gateway.clients.sessions(),
             "catalogVersion": gateway.hub().catalog().version,
             "servers": servers,
             "warnings": if caller.is_unrestricted() { gateway.name_warnings() } else { Vec::new() },
@@ -71,7 +71,7 @@ fn server_report(gateway: &Gateway, name: &str, server: &crate::config::Server) 
     }
     if server.isolation == Isolation::PerClient {
         let connections: usize =
-            gateway.clients.all().iter().map(|client| client.private.count(name)).sum();
+            gateway.clients.with_servers().iter().map(|client| client.private.count(name)).sum();
         let status = if server.disabled { "disabled" } else { "per_client" };
         return json!({ "status": status, "isolation": "per_client", "connections": connections });
     }

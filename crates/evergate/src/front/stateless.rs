@@ -62,8 +62,8 @@ struct Rejected {
 /// Whether a message is of a revision without a handshake: by what it says, or else by its header.
 pub(super) fn is_meant(headers: &HeaderMap, message: &Message) -> bool {
     let by_header = is_named(headers);
-    // Of a session there is no doubt, and reading every message twice has its price.
-    if !by_header && headers.contains_key(SESSION_ID) {
+    // Where both headers say so there is no doubt, and reading every message twice has its price.
+    if !by_header && headers.contains_key(SESSION_ID) && headers.contains_key(PROTOCOL_VERSION) {
         return false;
     }
     match message {
@@ -96,13 +96,17 @@ pub(super) async fn answer(
         Message::Notification { .. } => return Ok(body::empty(StatusCode::ACCEPTED)),
         Message::Response { .. } => return Err(Refusal::NotJsonRpc),
     };
-    let client = front.gateway.principal(caller, scope_of(server));
+    let client = front.gateway.principal(caller, scope_of(server), headers);
+    let client = client.ok_or(Refusal::TooManySessions)?;
     let envelope = match admit(front, &client, headers, &method, params.as_ref()) {
         Ok(envelope) => envelope,
         Err(rejected) => return Ok(rejected.reply(&id)),
     };
     let passed_on = front.gateway.to_pass_on(headers);
     if method == "subscriptions/listen" {
+        if let Some(headers) = &passed_on {
+            client.set_headers(headers);
+        }
         return Ok(listen(front, &client, id, params.as_ref()).await);
     }
     let stream = Outlet::Log(Arc::new(EventLog::of_call()));
@@ -181,10 +185,15 @@ async fn listen(
     id: RawJson,
     params: Option<&RawJson>,
 ) -> Reply {
-    let log = Arc::new(EventLog::of_news());
+    // Nothing that is unread makes way for something newer: there is no other way to hear of it.
+    let log = Arc::new(EventLog::of_call());
     let outbox = Outlet::Log(log.clone());
     let listener = match front.gateway.listen(client, &id, params, outbox).await {
-        Ok(listener) => listener,
+        Ok((listener, acknowledgement)) => {
+            log.push(acknowledgement);
+            listener.begin();
+            listener
+        }
         Err(error) => return answered(&id, &Answer::Error(error)),
     };
     let ticks = signs_of_life(front.gateway.config().gateway.keep_alive);

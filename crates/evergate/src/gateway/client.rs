@@ -53,7 +53,10 @@ pub(crate) enum Kind {
     /// For the length of a session, to be asked and to be told.
     Session,
     /// Behind requests that have nothing to do with each other (2026-07-28): it hears only what answers them.
-    Principal,
+    Principal {
+        /// Whether all of them are surely of one caller: by its key, its headers, or the stream it is at the end of.
+        is_known: bool,
+    },
     /// For one request, to be told.
     Listener(Listening),
 }
@@ -349,8 +352,21 @@ impl Client {
                 self.outbox.offer(wire::notification(method, params));
             }
             Kind::Listener(listening) => listening.tell(&self.outbox, method, params),
-            Kind::Principal => {}
+            Kind::Principal { .. } => {}
         }
+    }
+
+    /// Tells its calls from those of others.
+    pub(super) fn number(&self) -> u64 {
+        let mut number = [0; 8];
+        number.copy_from_slice(&self.uid[..8]);
+        u64::from_le_bytes(number)
+    }
+
+    /// The same, if its calls are surely of one caller.
+    pub(super) fn known_number(&self) -> Option<u64> {
+        let is_known = !matches!(self.kind, Kind::Principal { is_known: false });
+        is_known.then(|| self.number())
     }
 
     /// Its newest call with this server that somebody waits for, if it has no session.
@@ -372,22 +388,15 @@ impl Client {
         }
     }
 
+    /// From which level on it wants to hear what servers log: for good, or because of what is under way.
     pub(crate) fn level(&self) -> Option<Level> {
-        self.state().level
+        let state = self.state();
+        let calls = state.calls.values().filter_map(|call| call.rounds.as_ref()?.level());
+        calls.chain(state.level).min()
     }
 
     pub(crate) fn set_level(&self, level: Level) {
         self.state().level = Some(level);
-    }
-
-    /// Wants to hear of this too; `false` if it does already.
-    pub(super) fn lower_level(&self, level: Level) -> bool {
-        let mut state = self.state();
-        let lower = state.level.is_none_or(|known| level < known);
-        if lower {
-            state.level = Some(level);
-        }
-        lower
     }
 
     /// Remembers what the client has been told of; says which of the three lists are news to it.

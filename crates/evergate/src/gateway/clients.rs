@@ -26,8 +26,21 @@ impl Clients {
         self.table().values().cloned().collect()
     }
 
+    /// All but those that listen on behalf of another, whose servers are not theirs.
+    pub(crate) fn with_servers(&self) -> Vec<Arc<Client>> {
+        let mut all = self.all();
+        all.retain(|client| !matches!(client.kind, Kind::Listener(_)));
+        all
+    }
+
+    #[cfg(feature = "fuzzing")]
     pub(crate) fn count(&self) -> usize {
         self.table().len()
+    }
+
+    pub(crate) fn sessions(&self) -> usize {
+        let has_session = |client: &&Arc<Client>| matches!(client.kind, Kind::Session);
+        self.table().values().filter(has_session).count()
     }
 
     /// Those that only listen.

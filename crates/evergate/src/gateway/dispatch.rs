@@ -1,13 +1,15 @@
 //! What a client asks for, and whose business that is.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use evergate_runtime::{RawJson, ResultStream, RpcError, StateKind};
+use evergate_runtime::{RawJson, ResultStream, RpcError, ServerHandle, StateKind};
 use http::HeaderMap;
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::Gateway;
-use super::client::{CallGuard, Client, Scope};
+use super::client::{CallGuard, Client, Kind, Scope};
 use super::error_body::{self, plain};
 use super::forward::{Forward, forward};
 use super::log_level::Level;
@@ -16,7 +18,11 @@ use super::names;
 use super::outlet::Outlet;
 use super::params::{self, ToolCall};
 use super::stateless::rounds::Rounds;
+use super::stateless::tasks;
 use crate::cancelled::cancelled;
+
+/// How long a call waits for its server to be told what to log.
+const TOLD_WITHIN: Duration = Duration::from_secs(2);
 
 /// How a request ended.
 #[derive(Debug)]
@@ -220,6 +226,14 @@ impl Gateway {
         }
         match method {
             "server/discover" if is_stateless => Answer::Result(self.discover(client).await),
+            _ if is_stateless && tasks::is_about_one(method) => {
+                let owner = params.as_ref().and_then(|params| self.task_owner(client, params));
+                let Some((server, params)) = owner else {
+                    return invalid("no task of this name is known here");
+                };
+                forwarded.params = Some(params);
+                forward(self, client, &server, forwarded, context).await
+            }
             "ping" => Answer::Result(RawJson::empty_object()),
             "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
                 if fields.cursor.is_some() {
@@ -227,7 +241,15 @@ impl Gateway {
                 }
                 self.first_lists(client).await;
                 let view = self.view(client);
-                Answer::Result(view.list(method, is_stateless))
+                let is_there = |server: &str| {
+                    let handle = self.server_for(client, server);
+                    handle.is_some_and(|handle| handle.protocol().is_some())
+                };
+                Answer::Result(if is_stateless {
+                    view.list_to_keep(method, is_there)
+                } else {
+                    view.list(method)
+                })
             }
             "prompts/get" => {
                 let Some(name) = fields.name.and_then(params::text) else {
@@ -299,7 +321,11 @@ impl Gateway {
     }
 
     /// Whose tool this is, as far as can be known once every server had its time.
-    async fn tool_owner(self: &Arc<Self>, client: &Arc<Client>, name: &str) -> Option<Owner> {
+    pub(super) async fn tool_owner(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        name: &str,
+    ) -> Option<Owner> {
         let listed = || self.view(client).merged.tool(name).cloned();
         let unlisted = || self.unlisted_tool(client, name);
         // A name that tells whose it is need not wait for the lists of others.
@@ -312,7 +338,11 @@ impl Gateway {
     }
 
     /// The same for a prompt.
-    async fn prompt_owner(self: &Arc<Self>, client: &Arc<Client>, name: &str) -> Option<Owner> {
+    pub(super) async fn prompt_owner(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        name: &str,
+    ) -> Option<Owner> {
         let listed = || self.view(client).merged.prompt(name).cloned();
         if let Some(owner) = listed() {
             return Some(owner);
@@ -339,21 +369,6 @@ impl Gateway {
             // Its own word on that is better than ours.
             return forward(self, client, &server, forwarded, context).await;
         }
-        self.settle_levels(client, servers).await;
-        Answer::Result(RawJson::empty_object())
-    }
-
-    /// Has servers log what the caller of a call wants to hear.
-    pub(super) async fn hear_logs(self: &Arc<Self>, client: &Arc<Client>, rounds: &Rounds) {
-        if let Some(level) = rounds.level()
-            && client.lower_level(level)
-        {
-            let servers = self.servers_with(client, "logging");
-            Box::pin(self.settle_levels(client, servers)).await;
-        }
-    }
-
-    async fn settle_levels(self: &Arc<Self>, client: &Arc<Client>, servers: Vec<Arc<str>>) {
         for server in servers {
             let Some(handle) = self.server_for(client, &server) else { continue };
             let connected = handle.status().state == StateKind::Connected;
@@ -364,6 +379,17 @@ impl Gateway {
                 // Messages that the next call causes are to come at this level already. A panic there is not ours.
                 let _ = told.await;
             }
+        }
+        Answer::Result(RawJson::empty_object())
+    }
+
+    /// Has a server log what the caller of a call wants to hear. One that speaks the caller's revision reads that in the
+    /// request itself.
+    pub(super) async fn hear_logs(&self, client: &Client, rounds: &Rounds, handle: &ServerHandle) {
+        let with_handshake = handle.protocol().is_some_and(|version| !version.is_modern());
+        if rounds.level().is_some() && with_handshake {
+            // Late is better than never: the call does not wait for it longer.
+            let _ = timeout(TOLD_WITHIN, self.settle_level(Some(client), handle)).await;
         }
     }
 
@@ -382,7 +408,9 @@ impl Gateway {
     fn roots_changed(self: &Arc<Self>, client: &Arc<Client>) {
         client.private.roots_changed();
         let clients = self.clients.all();
-        let others = clients.iter().filter(|other| other.uid != client.uid);
+        let others = clients
+            .iter()
+            .filter(|other| other.uid != client.uid && matches!(other.kind, Kind::Session));
         // With more than one, no shared server could find out whose roots are meant.
         if !others.into_iter().any(|other| other.answers("roots/list")) {
             self.hub.roots_changed();

@@ -147,15 +147,19 @@ pub(crate) fn plain(code: i64, message: impl AsRef<str>) -> RawJson {
 
 /// The status of an error that answers a request without a session: 200 but for those the revision names.
 pub(crate) fn status_of(error: &RawJson) -> StatusCode {
-    #[derive(Deserialize)]
+    match code_of(error) {
+        METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION => StatusCode::BAD_REQUEST,
+        _ => StatusCode::OK,
+    }
+}
+
+fn code_of(error: &RawJson) -> i64 {
+    #[derive(Deserialize, Default)]
     struct Fields {
         code: i64,
     }
-    match error.parse::<Fields>().map(|fields| fields.code) {
-        Ok(METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
-        Ok(HEADER_MISMATCH | MISSING_CAPABILITY | UNSUPPORTED_VERSION) => StatusCode::BAD_REQUEST,
-        _ => StatusCode::OK,
-    }
+    error.parse::<Fields>().unwrap_or_default().code
 }
 
 /// A request of a revision that is not spoken here.
@@ -173,6 +177,37 @@ pub(crate) fn missing_capability(required: &Value) -> RawJson {
         "code": MISSING_CAPABILITY,
         "message": "the server needs a capability that the client did not declare with this request",
         "data": { "requiredCapabilities": required },
+    }))
+}
+
+/// Whether an error says what only a gateway can: what became of a call that no server answered.
+pub(super) fn is_our_own(error: &RawJson) -> bool {
+    (RESULT_TOO_LARGE..=NOT_SENT).contains(&code_of(error))
+}
+
+/// A call that was begun and cannot go on, because its caller cannot be asked.
+pub(super) fn gave_up(server: &str, why: &impl std::fmt::Display) -> RawJson {
+    RawJson::from(json!({
+        "code": OUTCOME_UNKNOWN,
+        "message": format!("{server} has a question: {why}"),
+        "data": {
+            "server": server,
+            "outcome": "unknown",
+            "retryable": false,
+            "generation": null,
+            "state": null,
+            "next_retry_ms": null,
+            "hint": "it was begun and given up: find out what it did before calling again",
+        },
+    }))
+}
+
+/// A resource that nobody has.
+pub(super) fn no_resource(uri: &str, why: &str) -> RawJson {
+    RawJson::from(json!({
+        "code": RESOURCE_NOT_FOUND,
+        "message": format!("Resource not found: {uri}: {why}"),
+        "data": { "uri": uri },
     }))
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use evergate_runtime::{Attribution, Handlers, RawJson, Reply, ServerRequest};
+use evergate_runtime::{Attribution, Handlers, RawJson, Reply, RpcError, ServerRequest};
 use http::HeaderMap;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
@@ -12,6 +12,7 @@ use super::error_body;
 use super::outlet::Outlet;
 use super::patience::Patience;
 use super::stateless::rounds::Rounds;
+use super::stateless::tasks;
 use super::{Answer, Gateway, RequestContext, news, params, payload};
 use crate::config::Server;
 
@@ -57,6 +58,7 @@ pub(super) async fn forward(
         return Answer::Error(gone(server));
     };
     let Forward { method, params, tool, progress_token, cancel, number } = request;
+    let about_task = tasks::is_about_one(&method);
     let mut call = match &tool {
         Some(tool) => {
             let params = params.unwrap_or_else(RawJson::empty_object);
@@ -79,11 +81,11 @@ pub(super) async fn forward(
         None => handle.request(method, params),
     };
     let rounds = context.rounds.as_ref();
-    let handlers = match rounds {
-        Some(rounds) => questions_in_rounds(client, rounds),
-        None => questions(client, &context.stream, number),
+    let (caller, handlers) = match rounds {
+        Some(rounds) => (rounds.caller, questions_in_rounds(client, rounds)),
+        None => (client.number(), questions(client, &context.stream, number)),
     };
-    call = call.cancel(cancel).caller(caller_number(client)).handlers(Arc::new(handlers));
+    call = call.cancel(cancel).caller(caller).handlers(Arc::new(handlers));
     let (around, listener) = (gateway.clone(), client.clone());
     let (stream, own_rounds) = (context.stream.clone(), rounds.cloned());
     call = call.on_notification(move |notification| {
@@ -93,7 +95,7 @@ pub(super) async fn forward(
     if let Some(rounds) = rounds {
         call = call.verbatim();
         rounds.goes_to(server, patience.as_ref());
-        gateway.hear_logs(client, rounds).await;
+        gateway.hear_logs(client, rounds, &handle).await;
     }
     if let Some(patience) = patience.clone() {
         call = call.on_progress(move |progress| patience.report(&progress));
@@ -118,6 +120,12 @@ pub(super) async fn forward(
         result = made => result,
         never = waiting => match never {},
     };
+    let result = result.map(|reply| match reply {
+        Reply::Whole(result) if rounds.is_some() => {
+            Reply::Whole(tasks::published(client, server, about_task, result))
+        }
+        reply => reply,
+    });
     match result {
         // The runtime knows the limit.
         Ok(Reply::Pieces(pieces)) => Answer::Pieces(Box::new(pieces.into())),
@@ -134,17 +142,11 @@ pub(super) fn gone(server: &str) -> RawJson {
     error_body::unavailable(server, "no longer configured, switched off, or not allowed")
 }
 
-/// Tells the calls of one client from those of another.
-fn caller_number(client: &Client) -> u64 {
-    let mut number = [0; 8];
-    number.copy_from_slice(&client.uid[..8]);
-    u64::from_le_bytes(number)
-}
-
 /// What the server asks because of a call goes to the client that made it, over the call's own stream.
 fn questions(client: &Arc<Client>, stream: &Outlet, number: u64) -> Handlers {
     let (client, stream) = (client.clone(), stream.clone());
-    Handlers::new().on_any(move |request: ServerRequest| {
+    let can_do = client.introduction.capabilities.clone();
+    Handlers::new().declare(can_do).on_any(move |request: ServerRequest| {
         let (client, stream) = (client.clone(), stream.clone());
         // If all that is known is whose call it is about, it is moot when all of those have ended, as the runtime sees.
         let call = (request.attribution == Attribution::Call).then_some(number);
@@ -155,13 +157,26 @@ fn questions(client: &Arc<Client>, stream: &Outlet, number: u64) -> Handlers {
 /// What the server asks because of a call without a session is asked by its result. If all that is known is whose call it is
 /// about, it goes with one that its caller waits for: whichever call the answer comes with, it is the server's question that
 /// is answered.
-fn questions_in_rounds(client: &Arc<Client>, rounds: &Arc<Rounds>) -> Handlers {
-    let (client, rounds) = (client.clone(), rounds.clone());
+fn questions_in_rounds(client: &Arc<Client>, own: &Arc<Rounds>) -> Handlers {
+    let (client, own) = (client.clone(), own.clone());
     Handlers::new().on_any(move |request: ServerRequest| {
-        let tied = request.attribution == Attribution::Call;
-        let waited_for = if tied { None } else { client.waited_for(&request.server) };
-        let rounds = waited_for.unwrap_or_else(|| rounds.clone());
-        async move { rounds.ask(&request).await }
+        let (client, own) = (client.clone(), own.clone());
+        let is_tied = request.attribution == Attribution::Call || client.known_number().is_none();
+        async move {
+            loop {
+                let other = if is_tied { None } else { client.waited_for(&request.server) };
+                let rounds = other.as_ref().unwrap_or(&own);
+                match rounds.ask(&request).await {
+                    Ok(answer) => return answer,
+                    // Another may be waited for.
+                    Err(_) if other.is_some() => {}
+                    Err(_) => {
+                        let message = "the call that this was asked for has ended";
+                        return Err(RpcError::with(error_body::INTERNAL, message));
+                    }
+                }
+            }
+        }
     })
 }
 

@@ -208,8 +208,9 @@ impl PrivateServers {
     }
 
     /// Closes those that have not been used for a while, and those that no longer exist.
-    pub(crate) fn close_idle(&self, gateway: &Arc<Gateway>, client: &Client, idle: Duration) {
+    pub(crate) fn close_idle(&self, gateway: &Arc<Gateway>, client: &Arc<Client>, idle: Duration) {
         let config = gateway.config();
+        let sharing = news::sharing(gateway, client);
         let mut state = self.state();
         let mut closed = Vec::new();
         for (name, private) in &mut state.servers {
@@ -222,7 +223,7 @@ impl PrivateServers {
             let status = hub.server(name).map(|server| server.status());
             let busy = status.is_ok_and(|status| status.in_flight + status.held > 0)
                 // Whoever waits for news of a resource uses the connection without a word.
-                || !gateway.subscriptions.of(name, &client.uid).is_empty();
+                || sharing.iter().any(|who| !gateway.subscriptions.of(name, &who.uid).is_empty());
             if wanted && busy {
                 private.last_used = Instant::now();
             }
@@ -278,7 +279,7 @@ fn close(gateway: &Arc<Gateway>, hub: Arc<Hub>, within: Duration) {
 /// The server sees the client's own name and abilities.
 fn handlers(client: &Arc<Client>) -> Handlers {
     let info: ClientInfo = client.introduction.client_info.parse().unwrap_or_default();
-    let capabilities = client.introduction.capabilities.parse().unwrap_or_default();
+    let capabilities = client.introduction.capabilities.clone();
     let client = Arc::downgrade(client);
     Handlers::new()
         .client_info(

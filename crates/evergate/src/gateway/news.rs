@@ -80,7 +80,11 @@ pub(super) async fn follow(gateway: Arc<Gateway>, client: Arc<Client>, hub: Arc<
 }
 
 /// Those who have this server too: the client itself, and whoever listens on its behalf.
-fn sharing(gateway: &Gateway, client: &Client) -> Vec<Arc<Client>> {
+pub(super) fn sharing(gateway: &Gateway, client: &Arc<Client>) -> Vec<Arc<Client>> {
+    // On behalf of a session nobody listens.
+    if matches!(client.kind, Kind::Session) {
+        return vec![client.clone()];
+    }
     let mut all = gateway.clients.all();
     all.retain(|other| Arc::ptr_eq(&other.private, &client.private));
     all
@@ -119,7 +123,7 @@ fn announce_to_all(gateway: &Gateway) {
 /// asked for it, whoever's call it came with.
 pub(super) fn from_call(
     gateway: &Gateway,
-    client: &Client,
+    client: &Arc<Client>,
     (stream, rounds): (&Outlet, Option<&Rounds>),
     notification: &Notification,
 ) {
@@ -143,7 +147,7 @@ pub(super) fn from_call(
     }
 }
 
-fn spread_private(gateway: &Gateway, client: &Client, notification: &Notification) {
+fn spread_private(gateway: &Gateway, client: &Arc<Client>, notification: &Notification) {
     let subscribers = subscribers(gateway, notification);
     for client in sharing(gateway, client) {
         if subscribers.as_ref().is_none_or(|subscribers| subscribers.contains(&client.uid)) {
@@ -179,7 +183,7 @@ fn spread_one(gateway: &Gateway, notification: &Notification) {
 fn pass_on(client: &Client, notification: &Notification) {
     let (method, params) = (notification.method.as_str(), notification.params.as_ref());
     match client.kind {
-        Kind::Principal if method == MESSAGE => client.offer_log(notification),
+        Kind::Principal { .. } if method == MESSAGE => client.offer_log(notification),
         _ if wants(client, method, params) => client.tell(method, params),
         _ => {}
     }

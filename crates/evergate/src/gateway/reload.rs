@@ -81,7 +81,7 @@ impl Gateway {
 
     /// Starts what clients have for themselves and is new or changed, since nobody can call what was never listed.
     fn start_private(self: &Arc<Self>, config: &Config, before: &Config, listed: &Catalog) {
-        for client in self.clients.all() {
+        for client in self.clients.with_servers() {
             for (name, server) in own_servers(config, &client) {
                 let same = before
                     .servers

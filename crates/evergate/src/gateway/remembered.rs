@@ -10,6 +10,7 @@ use evergate_runtime::{CallFailure, Outcome, ServerHandle, StateKind, SubscribeE
 use super::Gateway;
 use super::client::Client;
 use super::log_level::Level;
+use super::news;
 use crate::config::Isolation;
 
 /// How long to wait for a server before looking whether anybody still wants to hear of it.
@@ -45,8 +46,10 @@ impl Gateway {
     /// To a server of one client's own that was started just now.
     pub(super) fn tell_private(self: &Arc<Self>, client: &Arc<Client>, handle: &ServerHandle) {
         self.tell_level(Some(client), handle);
-        for uri in self.subscriptions.of(handle.name(), &client.uid) {
-            self.subscribe_in_time(handle.clone(), uri);
+        for client in news::sharing(self, client) {
+            for uri in self.subscriptions.of(handle.name(), &client.uid) {
+                self.subscribe_in_time(handle.clone(), uri);
+            }
         }
     }
 

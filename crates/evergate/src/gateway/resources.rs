@@ -38,11 +38,9 @@ impl Gateway {
             (Some(server), _) => self.subscribe(client, &server, method, uri).await,
             // A tool's result may link to a resource that nobody lists.
             (None, "resources/read") => self.read_anywhere(client, uri, forwarded, context).await,
-            (None, _) => Answer::Error(plain(
-                error_body::RESOURCE_NOT_FOUND,
-                format!(
-                    "Resource not found: no server lists {uri}; at /mcp/{{server}} it would reach that server"
-                ),
+            (None, _) => Answer::Error(error_body::no_resource(
+                uri,
+                "no server lists it; at /mcp/{server} it would reach that server",
             )),
         }
     }
@@ -83,8 +81,7 @@ impl Gateway {
                 return answer;
             }
         }
-        let message = format!("Resource not found: no server knows {uri}");
-        Answer::Error(plain(error_body::RESOURCE_NOT_FOUND, message))
+        Answer::Error(error_body::no_resource(uri, "no server knows it"))
     }
 
     async fn subscribe(

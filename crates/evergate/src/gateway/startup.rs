@@ -49,16 +49,18 @@ impl Gateway {
     /// Servers of the client that declared a capability, in order.
     pub(super) fn servers_with(&self, client: &Client, capability: &str) -> Vec<Arc<str>> {
         let config = self.config();
-        let catalog = self.hub.catalog();
-        let offering = config.servers.iter().filter(|(name, server)| {
-            let entry = offered_to(client, &catalog, name, server);
-            let capabilities = entry.and_then(|entry| {
-                entry.capabilities.parse::<serde_json::Map<String, serde_json::Value>>().ok()
-            });
-            client.may_use(name)
-                && capabilities.is_some_and(|declared| declared.contains_key(capability))
+        let offering = config.servers.keys().filter(|name| {
+            client.may_use(name) && self.declares(client, name, capability) == Some(true)
         });
-        offering.map(|(name, _)| Arc::from(name.as_str())).collect()
+        offering.map(|name| Arc::from(name.as_str())).collect()
+    }
+
+    /// Whether a server declared a capability; `None` if nothing is known of it.
+    pub(super) fn declares(&self, client: &Client, name: &str, capability: &str) -> Option<bool> {
+        let config = self.config();
+        let entry = offered_to(client, &self.hub.catalog(), name, config.servers.get(name)?)?;
+        let declared = entry.capabilities.parse::<serde_json::Map<String, serde_json::Value>>();
+        declared.ok().map(|declared| declared.contains_key(capability))
     }
 }
 

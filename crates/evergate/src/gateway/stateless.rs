@@ -13,6 +13,7 @@ mod parked;
 mod principals;
 mod results;
 pub(super) mod rounds;
+pub(super) mod tasks;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

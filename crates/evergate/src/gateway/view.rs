@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use evergate_runtime::{Catalog, Item, RawJson, ServerCatalog};
+use evergate_runtime::{CacheHints, Catalog, Item, RawJson, ServerCatalog};
 
 use super::Gateway;
 use super::client::{Client, Scope};
@@ -10,6 +10,7 @@ use super::merged::{Digests, Merged, Offer, Owner};
 use super::names::{self, Naming};
 use super::stateless::{CacheHint, complete};
 use crate::config::{self, Isolation};
+use crate::front::keys::Caller;
 use crate::hash::HashMap;
 
 /// The answers to the four list methods, and who owns what is in them.
@@ -17,8 +18,13 @@ use crate::hash::HashMap;
 pub(crate) struct View {
     pub(super) merged: Merged,
     lists: Lists,
-    /// The same for clients without a session; most gateways have none.
-    stateless: OnceLock<Lists>,
+    /// How long each of them may be kept.
+    hints: [CacheHint; 4],
+    /// The same for clients without a session, while all servers are there and while some are not; most gateways have no
+    /// such clients.
+    stateless: [OnceLock<Lists>; 2],
+    /// Whose they are.
+    servers: Vec<Arc<str>>,
     /// Tools whose calls repeat arguments in headers, by what clients call them. Few do.
     with_headers: HashMap<String, Item>,
 }
@@ -146,6 +152,15 @@ impl Gateway {
             .map(|((server, _, catalog), allows_tool)| Offer { server, catalog, allows_tool })
             .collect();
         let mut view = View::new(Merged::build(&naming, &offers));
+        view.hints = [
+            merged_hint(&caller, &offers, |catalog| (&catalog.tools, catalog.hints.tools)),
+            merged_hint(&caller, &offers, |catalog| (&catalog.prompts, catalog.hints.prompts)),
+            merged_hint(&caller, &offers, |catalog| (&catalog.resources, catalog.hints.resources)),
+            merged_hint(&caller, &offers, |catalog| {
+                (&catalog.resource_templates, catalog.hints.resource_templates)
+            }),
+        ];
+        view.servers = offers.iter().map(|offer| Arc::from(offer.server)).collect();
         for offer in offers {
             for tool in offer.catalog.tools.iter().filter(|tool| tool.wants_headers()) {
                 let public = names::public_name(&naming, offer.server, &tool.key);
@@ -157,6 +172,26 @@ impl Gateway {
         }
         view
     }
+}
+
+/// How long a merged list may be kept, and by whom: as its strictest part. A server that says nothing promises nothing.
+fn merged_hint(
+    caller: &Caller,
+    offers: &[Offer<'_>],
+    list: impl Fn(&ServerCatalog) -> (&Vec<Item>, Option<evergate_runtime::CacheHint>),
+) -> CacheHint {
+    let parts = offers.iter().filter_map(|offer| {
+        let (items, hint) = list(offer.catalog);
+        match hint {
+            Some(hint) => Some(CacheHint { ttl_ms: hint.ttl_ms, public: hint.public }),
+            // It has no such list, and says of the others how long they are good: nothing can come of this one.
+            None if items.is_empty() && offer.catalog.hints != CacheHints::default() => None,
+            None => Some(CacheHint::default()),
+        }
+    });
+    let hint = CacheHint::of_all(parts);
+    // Others may see something else.
+    CacheHint { public: hint.public && caller.name().is_none(), ..hint }
 }
 
 /// The name of a tool at `/mcp`: what keys speak of, wherever it is used.
@@ -189,6 +224,17 @@ fn naming(config: &config::Config, scope: &Scope) -> Naming {
     }
 }
 
+fn pick(lists: &Lists, method: &str) -> RawJson {
+    let [tools, prompts, resources, templates] = lists;
+    let list = match method {
+        "tools/list" => tools,
+        "prompts/list" => prompts,
+        "resources/list" => resources,
+        _ => templates,
+    };
+    list.clone()
+}
+
 // === impl View ===
 
 impl View {
@@ -204,27 +250,33 @@ impl View {
             result("resources", &merged.resources),
             result("resourceTemplates", &merged.resource_templates),
         ];
-        Self { merged, lists, stateless: OnceLock::new(), with_headers: HashMap::default() }
+        Self {
+            merged,
+            lists,
+            hints: Default::default(),
+            stateless: Default::default(),
+            servers: Vec::new(),
+            with_headers: HashMap::default(),
+        }
     }
 
     /// The answer to one of the four methods.
-    pub(super) fn list(&self, method: &str, stateless: bool) -> RawJson {
-        let lists = if stateless {
-            self.stateless.get_or_init(|| {
-                let complete = |list: &RawJson| complete(list.clone(), Some(CacheHint::default()));
-                self.lists.each_ref().map(complete)
+    pub(super) fn list(&self, method: &str) -> RawJson {
+        pick(&self.lists, method)
+    }
+
+    /// The same for a client without a session. A list that is shown because its server is away is not to be kept: the
+    /// next may be better.
+    pub(super) fn list_to_keep(&self, method: &str, is_there: impl Fn(&str) -> bool) -> RawJson {
+        let kept_at_all = self.hints.iter().any(|hint| hint.ttl_ms > 0);
+        let stale = kept_at_all && !self.servers.iter().all(|server| is_there(server));
+        let lists = self.stateless[usize::from(stale)].get_or_init(|| {
+            [0, 1, 2, 3].map(|list| {
+                let hint = if stale { CacheHint::default() } else { self.hints[list] };
+                complete(self.lists[list].clone(), Some(hint))
             })
-        } else {
-            &self.lists
-        };
-        let [tools, prompts, resources, templates] = lists;
-        let list = match method {
-            "tools/list" => tools,
-            "prompts/list" => prompts,
-            "resources/list" => resources,
-            _ => templates,
-        };
-        list.clone()
+        });
+        pick(lists, method)
     }
 
     /// A tool whose calls repeat arguments in headers.

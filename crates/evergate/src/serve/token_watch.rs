@@ -59,7 +59,7 @@ pub(super) async fn run(gateway: Arc<Gateway>) {
 /// The server of this name, and those that clients have for themselves, if they were refused for their credentials.
 fn parked(gateway: &Gateway, name: &str) -> Vec<ServerHandle> {
     let shared = gateway.hub().server(name).ok();
-    let clients = gateway.clients.all();
+    let clients = gateway.clients.with_servers();
     let own = clients.iter().flat_map(|client| client.private.handles());
     let all = shared.into_iter().chain(own.filter(|handle| handle.name() == name));
     all.filter(is_parked).collect()

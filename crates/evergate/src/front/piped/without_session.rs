@@ -15,7 +15,7 @@ use crate::gateway::client::{CallGuard, Client};
 use crate::gateway::error_body::{INVALID_PARAMS, INVALID_REQUEST, plain, unsupported_version};
 use crate::gateway::outlet::Outlet;
 use crate::gateway::stateless::envelope::{self, Envelope};
-use crate::gateway::stateless::{StatelessCall, VERSION, own_id};
+use crate::gateway::stateless::{VERSION, own_id};
 
 // === impl Piped ===
 
@@ -56,23 +56,24 @@ impl Piped {
             return Ok(());
         }
         let headers = headers.and_then(|mut headers| self.gateway.to_pass_on(&mut headers));
-        let request = (method, params);
-        let call = self.gateway.begin(&principal, own_id(), request, envelope, stream, headers)?;
-        self.answer(id.clone(), call, guard).await;
-        Ok(())
-    }
-
-    async fn answer(self: &Arc<Self>, id: RawJson, mut call: StatelessCall, guard: CallGuard) {
-        let (myself, unanswered) = (self.clone(), Unanswered::new(self));
+        let (myself, id, unanswered) = (self.clone(), id.clone(), Unanswered::new(self));
         let mut answering = Box::pin(async move {
-            let step = tokio::select! {
+            let gateway = &myself.gateway;
+            let request = (method, params);
+            let answer = async {
+                let begun = gateway.begin(&principal, own_id(), request, envelope, stream, headers);
+                match begun {
+                    Ok(mut call) => gateway.answer_of(call.step().await, call),
+                    Err(error) => Answer::Error(error),
+                }
+            };
+            let answer = tokio::select! {
                 biased;
-                step = call.step() => step,
+                answer = answer => answer,
                 // Dropped, the call is cancelled. A client that took a request back wants to hear no more of it.
                 () = cancelled(&guard.cancel) => return,
             };
             drop(guard);
-            let answer = myself.gateway.answer_of(step, call);
             if !matches!(answer, Answer::Cancelled) {
                 myself.send(respond::line(&id, &answer)).await;
             }
@@ -83,6 +84,7 @@ impl Piped {
         if begun.is_pending() {
             self.gateway.tasks.spawn(answering);
         }
+        Ok(())
     }
 
     /// Passes on news until the request is taken back or the stream is over.
@@ -102,7 +104,9 @@ impl Piped {
                 () = cancelled(&guard.cancel) => return,
             };
             let answer = match listener {
-                Ok(listener) => {
+                Ok((listener, acknowledgement)) => {
+                    myself.send(acknowledgement).await;
+                    listener.begin();
                     tokio::select! {
                         () = cancelled(&guard.cancel) => return,
                         () = myself.gateway.draining.cancelled() => {}

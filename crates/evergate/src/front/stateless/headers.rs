@@ -1,22 +1,16 @@
 //! The headers of a request repeat what its body says, so that others can route it without reading it. Where the two differ,
 //! somebody on the way was deceived, and the request is refused.
 
+use std::collections::HashMap;
+
 use evergate_runtime::{RawJson, wire};
 use http::HeaderMap;
-use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::front::incoming::PROTOCOL_VERSION;
 
 const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
-
-#[derive(Deserialize, Default)]
-#[serde(rename_all = "camelCase", default)]
-struct Named {
-    name: Option<String>,
-    uri: Option<String>,
-    task_id: Option<String>,
-}
 
 /// Whether what is there says the same as the body; what is missing is looked for later.
 pub(super) fn agree(headers: &HeaderMap, version: &str, method: &str) -> Result<(), String> {
@@ -50,15 +44,19 @@ fn present(headers: &HeaderMap, name: &str) -> Result<(), String> {
     Err(format!("the header {name} is missing"))
 }
 
-/// What the name in the headers must be; outside `None` for methods that need none.
+/// What the name in the headers must be, if the body has one; outside `None` for methods that need none.
 fn named_by(method: &str, params: Option<&RawJson>) -> Option<Option<String>> {
-    let named = || params.and_then(|params| params.parse::<Named>().ok()).unwrap_or_default();
-    match method {
-        "tools/call" | "prompts/get" => Some(named().name),
-        "resources/read" => Some(named().uri),
-        "tasks/get" | "tasks/update" | "tasks/cancel" => Some(named().task_id),
-        _ => None,
-    }
+    let field = match method {
+        "tools/call" | "prompts/get" => "name",
+        "resources/read" => "uri",
+        "tasks/get" | "tasks/update" | "tasks/cancel" => "taskId",
+        _ => return None,
+    };
+    // Whatever else is in the params is read, and judged, elsewhere.
+    let fields: Option<HashMap<String, &RawValue>> =
+        params.and_then(|params| serde_json::from_slice(params.as_bytes()).ok());
+    let named = fields.and_then(|fields| serde_json::from_str(fields.get(field)?.get()).ok());
+    Some(named)
 }
 
 fn same(headers: &HeaderMap, name: &str, said: &str) -> Result<(), String> {
@@ -109,6 +107,9 @@ mod tests {
             assert!(wrong("tools/call", missing).unwrap().ends_with("is missing"));
         }
         assert!(wrong("tools/call", &[VERSION, call, ("mcp-name", "other")]).is_some());
+        let odd = RawJson::from(json!({ "name": "a", "uri": 5, "taskId": [] }));
+        let other = headers(&[VERSION, call, ("mcp-name", "b")]);
+        assert!(complete(&other, "tools/call", Some(&odd)).is_err());
         assert!(wrong("tools/call", &[VERSION, call, ("mcp-name", "=?base64?%?=")]).is_some());
     }
 }

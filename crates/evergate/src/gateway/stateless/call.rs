@@ -4,11 +4,13 @@ use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use evergate_runtime::RawJson;
 use futures_util::FutureExt as _;
 use http::HeaderMap;
 use indexmap::IndexMap;
+use memchr::memmem;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -17,7 +19,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::envelope::Envelope;
 use super::is_without_handshake;
-use super::parked::NotResumed;
+use super::parked::{NotParked, NotResumed};
 use super::results;
 use super::rounds::{Answers, Rounds};
 use crate::gateway::client::{Client, Scope};
@@ -33,9 +35,11 @@ pub(super) type Binding = [u8; 32];
 pub(crate) struct StatelessCall {
     /// Where to send what leads up to its answer, over all its requests.
     pub(crate) stream: Outlet,
-    pub(super) binding: Binding,
+    pub(super) client: Arc<Client>,
+    pub(super) rounds: Arc<Rounds>,
     method: String,
-    rounds: Arc<Rounds>,
+    /// Of its first request.
+    params: Option<RawJson>,
     running: Running,
 }
 
@@ -53,21 +57,31 @@ enum Running {
     Apart(AbortOnDropHandle<Answer>),
 }
 
+/// Whom a request is for, as its caller says it.
+enum Addressee {
+    Name(String),
+    Uri(String),
+    Nobody,
+}
+
 /// What concerns rounds in the params of a request.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
 struct RoundFields<'a> {
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     name: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     uri: Option<&'a RawValue>,
-    #[serde(default)]
-    arguments: Option<Value>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(borrow)]
     input_responses: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow)]
     request_state: Option<&'a RawValue>,
 }
+
+/// Calls of callers who cannot be told apart are of different callers: what one is asked is none of the others' business.
+static NOBODY: AtomicU64 = AtomicU64::new(0);
 
 // === impl Gateway ===
 
@@ -83,38 +97,48 @@ impl Gateway {
         stream: Outlet,
         headers: Option<Arc<HeaderMap>>,
     ) -> Result<StatelessCall, RawJson> {
-        let fields = params.as_ref().map(|params| serde_json::from_slice(params.as_bytes()));
-        let fields: Option<RoundFields<'_>> =
-            fields.transpose().map_err(|_| plain(error_body::INVALID_PARAMS, params::NO_OBJECT))?;
-        let (mut brought, mut binding) = (Answers::new(), Binding::default());
-        if let Some(fields) = fields.filter(|_| results::may_ask(&method)) {
+        let may_ask = results::may_ask(&method);
+        let mut brought = Answers::new();
+        let mut foreign = None;
+        // Few requests come back, and those that do not need not be read for it.
+        if let Some(params) = params.as_ref().filter(|params| may_ask && comes_back(params)) {
+            let fields = RoundFields::of(params)?;
             brought = fields.brought();
-            binding = fields.binding(client, &method);
             if let Some(state) = fields.request_state.filter(|state| state.get() != "null") {
                 let state = params::text(state).unwrap_or_default();
+                let binding = fields.binding(client, &method);
                 match self.parked.resume(&state, &binding) {
                     Ok(call) => {
-                        let token = params::read(params.as_ref());
+                        let token = params::read(Some(params));
                         let token = token.and_then(|fields| fields.progress_token().ok()).flatten();
                         call.rounds.resume(envelope, token, brought);
                         return Ok(call);
                     }
                     // It may be a server's own, which nobody else understands.
-                    Err(NotResumed::NotOurs) if self.may_be_modern(client, &fields) => {}
+                    Err(NotResumed::NotOurs) => foreign = Some(fields.addressee()),
                     Err(error) => return Err(error_body::bad_request_state(&error)),
                 }
             }
         }
-        let rounds = Arc::new(Rounds::new(envelope, brought));
+        let caller =
+            client.known_number().unwrap_or_else(|| NOBODY.fetch_add(1, Ordering::Relaxed));
+        let rounds = Arc::new(Rounds::new(caller, may_ask, envelope, brought));
         let context = RequestContext {
             stream: stream.clone(),
             headers,
             takes_pieces: false,
             rounds: Some(rounds.clone()),
         };
-        let (gateway, client, own_method) = (self.clone(), client.clone(), method.clone());
-        let calling =
-            async move { gateway.request(&client, &id, own_method, params, &context).await };
+        let (gateway, own_client) = (self.clone(), client.clone());
+        let (own_method, own_params) = (method.clone(), params.clone());
+        let calling = async move {
+            if let Some(addressee) = foreign
+                && let Some(error) = gateway.not_understood(&own_client, addressee).await
+            {
+                return Answer::Error(error);
+            }
+            gateway.request(&own_client, &id, own_method, own_params, &context).await
+        };
         // A panic ends the call and nothing else.
         let calling = AssertUnwindSafe(calling).catch_unwind().map(|ended| {
             ended.unwrap_or_else(|_| {
@@ -122,24 +146,40 @@ impl Gateway {
             })
         });
         let running = Running::Here(Box::pin(calling));
-        Ok(StatelessCall { stream, binding, method, rounds, running })
+        Ok(StatelessCall { stream, client: client.clone(), rounds, method, params, running })
     }
 
-    /// Whether the server that is meant may speak this revision itself, and have given out notes of its own.
-    fn may_be_modern(self: &Arc<Self>, client: &Arc<Client>, fields: &RoundFields<'_>) -> bool {
-        let view = self.view(client);
-        let name = fields.name.and_then(params::text);
-        let named = name.and_then(|name| {
-            let owner = view.merged.tool(&name).or_else(|| view.merged.prompt(&name))?;
-            Some(owner.server.clone())
-        });
-        let uri = fields.uri.and_then(params::text);
-        let server = named.or_else(|| view.merged.resource(&uri?).cloned());
-        let handle = server.and_then(|server| self.server_for(client, &server));
-        handle.is_some_and(|handle| {
-            let version = handle.status().protocol;
-            version.is_none_or(|version| is_without_handshake(version.as_str()))
-        })
+    /// Why a note that was not given out here is good for nothing, if it is: a server of an earlier revision would not see
+    /// it, and do again what was done before.
+    async fn not_understood(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        addressee: Addressee,
+    ) -> Option<RawJson> {
+        let server = match addressee {
+            Addressee::Name(name) => {
+                self.first_lists(client).await;
+                let view = self.view(client);
+                let listed = view.merged.tool(&name).or_else(|| view.merged.prompt(&name)).cloned();
+                let owner = listed.or_else(|| self.unlisted_owner(client, &name));
+                owner.map(|owner| owner.server)
+            }
+            Addressee::Uri(uri) => self.uri_owner(client, &uri).await,
+            Addressee::Nobody => None,
+        };
+        let not_ours = || Some(error_body::bad_request_state(&NotResumed::NotOurs));
+        let Some(server) = server else { return not_ours() };
+        let handle = self.server_for(client, &server)?;
+        // What it speaks is known while it is connected.
+        let mut status = handle.watch_status();
+        let found_out = status.wait_for(|status| status.protocol.is_some());
+        let wait = self.config().gateway.startup_wait;
+        let Ok(status) = tokio::time::timeout(wait, found_out).await else {
+            let message = format!("{server} is not connected: nothing was sent, call again later");
+            return Some(plain(error_body::NOT_SENT, message));
+        };
+        let modern = status.protocol.is_some_and(|version| is_without_handshake(version.as_str()));
+        if modern { None } else { not_ours() }
     }
 
     /// What a caller gets for this step. A call that has questions is kept until its caller is back.
@@ -147,9 +187,15 @@ impl Gateway {
         let answer = match step {
             Step::Answer(answer) => answer,
             Step::Questions(questions) => {
-                return match self.parked.park(call, &self.tasks) {
+                let server = call.rounds.server().unwrap_or_else(|| "".into());
+                let parked = if self.draining.is_cancelled() {
+                    Err(NotParked::Draining)
+                } else {
+                    self.parked.park(call, &self.tasks)
+                };
+                return match parked {
                     Ok(state) => Answer::Result(input_required(&questions, &state)),
-                    Err(error) => Answer::Error(plain(INTERNAL, error.to_string())),
+                    Err(error) => Answer::Error(error_body::gave_up(&server, &error)),
                 };
             }
         };
@@ -157,12 +203,20 @@ impl Gateway {
             Answer::Result(result) => Answer::Result(results::complete_of(&call.method, result)),
             Answer::Error(error) => match call.rounds.lacking() {
                 // The server could not go on without what the client cannot do.
-                Some(lacking) => Answer::Error(error_body::missing_capability(&lacking)),
-                None => Answer::Error(results::error_of(error)),
+                Some(lacking) if !error_body::is_our_own(&error) => {
+                    Answer::Error(error_body::missing_capability(&lacking))
+                }
+                _ => Answer::Error(results::error_of(error)),
             },
             other => other,
         }
     }
+}
+
+/// Whether a request may bring answers along.
+fn comes_back(params: &RawJson) -> bool {
+    let has = |field: &[u8]| memmem::find(params.as_bytes(), field).is_some();
+    has(b"requestState") || has(b"inputResponses")
 }
 
 fn input_required(questions: &RawJson, state: &str) -> RawJson {
@@ -194,13 +248,24 @@ impl StatelessCall {
     }
 
     /// Goes on without anybody who waits.
-    pub(super) fn apart(self, tasks: &Tasks) -> Self {
+    pub(super) fn go_apart(&mut self, tasks: &Tasks) {
         self.rounds.park();
-        let running = match self.running {
-            Running::Here(calling) => Running::Apart(AbortOnDropHandle::new(tasks.spawn(calling))),
-            apart @ Running::Apart(_) => apart,
-        };
-        Self { running, ..self }
+        if let Running::Here(calling) = &mut self.running {
+            let calling = std::mem::replace(calling, Box::pin(std::future::pending()));
+            self.running = Running::Apart(AbortOnDropHandle::new(tasks.spawn(calling)));
+        }
+    }
+
+    pub(super) fn binding(&self) -> Binding {
+        let params = self.params.as_ref().and_then(|params| RoundFields::of(params).ok());
+        params.unwrap_or_default().binding(&self.client, &self.method)
+    }
+}
+
+impl Drop for StatelessCall {
+    fn drop(&mut self) {
+        // What it was to ask for others, others must.
+        self.rounds.end();
     }
 }
 
@@ -212,13 +277,24 @@ impl std::fmt::Debug for StatelessCall {
 
 // === impl RoundFields ===
 
-impl RoundFields<'_> {
+impl<'a> RoundFields<'a> {
+    fn of(params: &'a RawJson) -> Result<Self, RawJson> {
+        let read = serde_json::from_slice(params.as_bytes());
+        read.map_err(|_| plain(error_body::INVALID_PARAMS, params::NO_OBJECT))
+    }
+
     /// Answers that came along. Those to questions that nobody asks are no error.
     fn brought(&self) -> Answers {
         let brought = self.input_responses.map(|responses| serde_json::from_str(responses.get()));
         let brought: IndexMap<String, &RawValue> = brought.and_then(Result::ok).unwrap_or_default();
         let raw = |value: &RawValue| RawJson::from_text(value.get().to_owned()).ok();
         brought.into_iter().filter_map(|(key, answer)| Some((key, raw(answer)?))).collect()
+    }
+
+    fn addressee(&self) -> Addressee {
+        let name = self.name.and_then(params::text).map(|name| Addressee::Name(name.into_owned()));
+        let uri = || self.uri.and_then(params::text).map(|uri| Addressee::Uri(uri.into_owned()));
+        name.or_else(uri).unwrap_or(Addressee::Nobody)
     }
 
     /// Whose call it is, and what for.
@@ -228,6 +304,11 @@ impl RoundFields<'_> {
             Scope::All => None,
             Scope::One(server) => Some(&**server),
         };
+        // Read and written again: not everybody writes twice alike.
+        let arguments = self.arguments.and_then(|arguments| {
+            let read: serde_json::Result<Value> = serde_json::from_str(arguments.get());
+            read.ok()
+        });
         // As JSON, so that no two different sequences look the same.
         let about = json!([
             client.uid,
@@ -236,7 +317,7 @@ impl RoundFields<'_> {
             method,
             self.name.and_then(params::text),
             self.uri.and_then(params::text),
-            self.arguments,
+            arguments,
         ]);
         Sha256::digest(about.to_string()).into()
     }

@@ -43,14 +43,16 @@ impl Gateway {
             return unknown();
         }
         // Of all servers together one that offers this may come at any time.
-        let Scope::One(_) = &client.scope else { return None };
+        let Scope::One(server) = &client.scope else { return None };
         let needed = match method.split('/').next() {
             Some(list @ ("tools" | "prompts" | "resources")) => list,
             Some("completion") => "completions",
             _ => return None,
         };
-        let welcome: Value = self.welcome(client).await.parse().unwrap_or_default();
-        if welcome["capabilities"].get(needed).is_some() { None } else { unknown() }
+        self.first_lists(client).await;
+        // Of one that was never there nothing is known.
+        let offers = self.declares(client, server, needed).unwrap_or(true);
+        if offers { None } else { unknown() }
     }
 
     /// Those of a handshake, in the words of this revision.

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use evergate_runtime::{Outcome, RawJson, StateKind, SubscribeError, wire};
+use futures_util::future::join_all;
+use indexmap::IndexSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
@@ -51,8 +53,8 @@ struct ListenParams {
 pub(crate) struct Listening {
     id: RawJson,
     wanted: Wanted,
-    /// What came before the client was told what it will hear of; that must come first. `None` from then on.
-    early: Mutex<Option<Vec<Bytes>>>,
+    /// What came before the client was told what it will hear of, each once; that must come first. `None` from then on.
+    early: Mutex<Option<IndexSet<Bytes>>>,
 }
 
 /// A listening client; it is gone when this is dropped.
@@ -65,42 +67,48 @@ pub(crate) struct Listener {
 // === impl Gateway ===
 
 impl Gateway {
-    /// Has a client hear, in its outbox, of what it wants to, the acknowledgement first. Else the error.
+    /// Has a client hear, in its outbox, of what it wants to. Else the error. With it the acknowledgement: once that is
+    /// sent, the client is to be [told](Listener::begin) the rest.
     pub(crate) async fn listen(
         self: &Arc<Self>,
         principal: &Arc<Client>,
         id: &RawJson,
         params: Option<&RawJson>,
         outbox: Outlet,
-    ) -> Result<Listener, RawJson> {
+    ) -> Result<(Listener, Bytes), RawJson> {
         let wanted = wanted(params)?;
         if self.clients.listeners() >= self.config().gateway.max_sessions {
             return Err(plain(INTERNAL, "Subscription limit reached"));
         }
         let wanted = self.offered(principal, wanted).await;
-        let listening = Listening {
-            id: id.clone(),
-            wanted: wanted.clone(),
-            early: Mutex::new(Some(Vec::new())),
-        };
+        let early = Mutex::new(Some(IndexSet::new()));
+        let listening = Listening { id: id.clone(), wanted: wanted.clone(), early };
         let client = Client::listener(principal, SessionFacts::new_uid(), listening, outbox);
         let listener = Listener { gateway: self.clone(), client: Arc::new(client) };
         self.attach(&listener.client, false);
-        let mut agreed = wanted.clone();
-        for uri in &wanted.resource_subscriptions {
-            if !self.hears_of(&listener.client, uri).await {
-                agreed.resource_subscriptions.remove(uri);
-            }
-        }
-        listener.acknowledge(&agreed);
-        Ok(listener)
+        let uris = wanted.resource_subscriptions.iter();
+        let subscribing = uris.map(|uri| async {
+            let hears = self.hears_of(principal, &listener.client, uri).await;
+            hears.then(|| uri.clone())
+        });
+        let agreed = Wanted {
+            resource_subscriptions: join_all(subscribing).await.into_iter().flatten().collect(),
+            ..wanted
+        };
+        let agreed = serde_json::to_value(&agreed).unwrap_or_default();
+        let params = Map::from_iter([("notifications".to_owned(), agreed)]);
+        let acknowledgement = match listener.listening() {
+            Some(listening) => listening.message(ACKNOWLEDGED, params),
+            None => Bytes::new(),
+        };
+        Ok((listener, acknowledgement))
     }
 
     /// The part of it that there can be news of.
     async fn offered(self: &Arc<Self>, principal: &Arc<Client>, mut wanted: Wanted) -> Wanted {
-        if let Scope::One(_) = &principal.scope {
-            let welcome: Value = self.welcome(principal).await.parse().unwrap_or_default();
-            let has = |list: &str| welcome["capabilities"].get(list).is_some();
+        if let Scope::One(server) = &principal.scope {
+            self.first_lists(principal).await;
+            let has = |list: &str| self.declares(principal, server, list).unwrap_or(true);
             wanted.tools_list_changed &= has("tools");
             wanted.prompts_list_changed &= has("prompts");
             wanted.resources_list_changed &= has("resources");
@@ -109,9 +117,14 @@ impl Gateway {
     }
 
     /// Subscribes a listening client to one resource; `false` if there will be no news of it.
-    async fn hears_of(self: &Arc<Self>, client: &Arc<Client>, uri: &str) -> bool {
-        let Some(server) = self.uri_owner(client, uri).await else { return false };
-        let Some(handle) = self.server_for(client, &server) else { return false };
+    async fn hears_of(
+        self: &Arc<Self>,
+        principal: &Arc<Client>,
+        client: &Client,
+        uri: &str,
+    ) -> bool {
+        let Some(server) = self.uri_owner(principal, uri).await else { return false };
+        let Some(handle) = self.server_for(principal, &server) else { return false };
         // Before the server is asked: its first news may come with its answer.
         self.subscriptions.add(&server, uri, client.uid);
         let connected = handle.status().state == StateKind::Connected;
@@ -171,7 +184,7 @@ impl Listening {
         let message = self.message(method, params.unwrap_or_default());
         let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *early {
-            Some(early) => early.push(message),
+            Some(early) => drop(early.insert(message)),
             None => drop(outbox.offer(message)),
         }
     }
@@ -204,19 +217,16 @@ impl Listener {
     pub(crate) fn listening(&self) -> Option<&Listening> {
         match &self.client.kind {
             Kind::Listener(listening) => Some(listening),
-            Kind::Session | Kind::Principal => None,
+            Kind::Session | Kind::Principal { .. } => None,
         }
     }
 
-    fn acknowledge(&self, agreed: &Wanted) {
+    /// From now on the client hears of news as they come.
+    pub(crate) fn begin(&self) {
         let Some(listening) = self.listening() else { return };
-        let agreed = serde_json::to_value(agreed).unwrap_or_default();
         let mut early = listening.early.lock().unwrap_or_else(PoisonError::into_inner);
-        let params = Map::from_iter([("notifications".to_owned(), agreed)]);
-        let outbox = &self.client.outbox;
-        outbox.offer(listening.message(ACKNOWLEDGED, params));
         for message in early.take().unwrap_or_default() {
-            outbox.offer(message);
+            self.client.outbox.offer(message);
         }
     }
 }

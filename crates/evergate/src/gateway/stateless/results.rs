@@ -35,7 +35,8 @@ pub(super) fn complete_of(method: &str, result: RawJson) -> RawJson {
 /// The same with a hint for those who may keep it.
 pub(in crate::gateway) fn complete(result: RawJson, hint: Option<CacheHint>) -> RawJson {
     let text = result.as_str();
-    let (mut has_type, mut has_ttl, mut has_scope, mut has_meta) = (false, false, false, false);
+    let (mut has_type, mut has_ttl, mut has_scope) = (false, false, false);
+    let mut meta = None;
     let mut is_empty = true;
     let mut is_final = true;
     let read = wire::object_fields(text, |name, value| {
@@ -47,7 +48,7 @@ pub(in crate::gateway) fn complete(result: RawJson, hint: Option<CacheHint>) -> 
             }
             "ttlMs" => has_ttl = true,
             "cacheScope" => has_scope = true,
-            "_meta" => has_meta = true,
+            "_meta" => meta = Some(value),
             _ => {}
         }
     });
@@ -66,15 +67,27 @@ pub(in crate::gateway) fn complete(result: RawJson, hint: Option<CacheHint>) -> 
             added.push_str(&format!("\"cacheScope\":\"{}\",", hint.scope()));
         }
     }
-    if !has_meta {
+    if meta.is_none() {
         added.push_str(&format!("\"_meta\":{},", our_meta()));
     }
     if is_empty {
         added.pop();
     }
     // The fields were read, so it is an object.
-    let rest = text.find('{').map_or(text, |brace| &text[brace + 1..]);
-    RawJson::from_valid(["{", &added, rest].concat())
+    let begin = text.find('{').map_or(0, |brace| brace + 1);
+    let unsigned = meta.filter(|meta| {
+        let meta = &text[meta.clone()];
+        meta.starts_with('{') && !meta.contains(SERVER_INFO)
+    });
+    let Some(meta) = unsigned else {
+        return RawJson::from_valid(["{", &added, &text[begin..]].concat());
+    };
+    // Somebody has something to say there, but not who.
+    let inside = meta.start + 1;
+    let comma = if text[inside..meta.end - 1].trim().is_empty() { "" } else { "," };
+    let ours = our_meta();
+    let ours = &ours[1..ours.len() - 1];
+    RawJson::from_valid(["{", &added, &text[begin..inside], ours, comma, &text[inside..]].concat())
 }
 
 /// The slow way, for objects that are nested or written in an unusual way.
@@ -84,6 +97,7 @@ fn rebuilt(result: &RawJson, hint: Option<CacheHint>) -> RawJson {
         fields.entry(name).or_insert(value);
     };
     add("resultType", "complete".into());
+    add("_meta", json!({ SERVER_INFO: handshake::ourselves() }));
     if let Some(hint) = hint {
         add("ttlMs", hint.ttl_ms.into());
         add("cacheScope", hint.scope().into());
@@ -115,9 +129,13 @@ impl CacheHint {
         if self.public { "public" } else { "private" }
     }
 
-    /// What holds for both of two parts.
-    pub(in crate::gateway) fn and(self, other: Self) -> Self {
-        Self { ttl_ms: self.ttl_ms.min(other.ttl_ms), public: self.public && other.public }
+    /// What holds for a list that several servers made together, each of which may have said something.
+    pub(in crate::gateway) fn of_all(parts: impl Iterator<Item = Self>) -> Self {
+        let both = |one: Self, other: Self| Self {
+            ttl_ms: one.ttl_ms.min(other.ttl_ms),
+            public: one.public && other.public,
+        };
+        parts.reduce(both).unwrap_or_default()
     }
 }
 
@@ -129,7 +147,7 @@ mod tests {
         let result = complete(RawJson::from_text(text.to_owned()).unwrap(), hint);
         // It must be valid whatever came in.
         RawJson::from_text(result.as_str().to_owned()).unwrap();
-        result.as_str().replace(our_meta(), "US")
+        result.as_str().replace(our_meta(), "US").replace(SERVER_INFO, "who")
     }
 
     #[test]
@@ -141,24 +159,40 @@ mod tests {
         );
         let hint = Some(CacheHint { ttl_ms: 5, public: true });
         assert_eq!(
-            completed(r#"{"contents":[],"_meta":{"x":1}}"#, hint),
-            r#"{"resultType":"complete","ttlMs":5,"cacheScope":"public","contents":[],"_meta":{"x":1}}"#
+            completed(r#"{"contents":[]}"#, hint),
+            r#"{"resultType":"complete","ttlMs":5,"cacheScope":"public","_meta":US,"contents":[]}"#
         );
-        let own = r#"{"resultType":"complete","ttlMs":7,"cacheScope":"private","_meta":{},"contents":[]}"#;
-        assert_eq!(completed(own, hint), own);
+        let own = r#"{"resultType":"complete","ttlMs":7,"cacheScope":"private","_meta":{"who":{}},"contents":[]}"#;
+        assert_eq!(completed(&own.replace("who", SERVER_INFO), hint), own);
+    }
+
+    #[test]
+    fn what_somebody_else_says_is_signed_by_us() {
+        let us = our_meta().replace(SERVER_INFO, "who");
+        let signed = |text: &str| completed(text, None).replace(&us[1..us.len() - 1], "US");
+        assert_eq!(
+            signed(r#"{"_meta":{"x":1},"y":2}"#),
+            r#"{"resultType":"complete","_meta":{US,"x":1},"y":2}"#
+        );
+        assert_eq!(signed(r#"{"_meta":null}"#), r#"{"resultType":"complete","_meta":null}"#);
+        assert_eq!(signed(r#"{"_meta": { } }"#), r#"{"resultType":"complete","_meta": {US } }"#);
     }
 
     #[test]
     fn questions_have_no_time_to_live() {
-        let question = r#"{"resultType":"input_required","requestState":"x","_meta":{}}"#;
-        assert_eq!(completed(question, Some(CacheHint::default())), question);
+        let question = r#"{"resultType":"input_required","requestState":"x","_meta":{"who":{}}}"#;
+        let completed =
+            completed(&question.replace("who", SERVER_INFO), Some(CacheHint::default()));
+        assert_eq!(completed, question);
     }
 
     #[test]
     fn hints_hold_for_all_parts() {
-        let hint = |ttl_ms, public| CacheHint { ttl_ms, public };
-        assert_eq!(hint(5, true).and(hint(3, true)), hint(3, true));
-        assert_eq!(hint(5, true).and(hint(9, false)), hint(5, false));
+        let hint = |(ttl_ms, public)| CacheHint { ttl_ms, public };
+        let all = |parts: &[(u64, bool)]| CacheHint::of_all(parts.iter().copied().map(hint));
+        assert_eq!(all(&[(5, true), (3, true)]), hint((3, true)));
+        assert_eq!(all(&[(5, true), (9, false)]), hint((5, false)));
+        assert_eq!(all(&[]), hint((0, false)));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use indexmap::IndexMap;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
+use tokio::time::Instant;
 
 use super::envelope::Envelope;
 use crate::gateway::error_body::{INTERNAL, METHOD_NOT_FOUND};
@@ -27,9 +28,17 @@ const MAX_WAITING: usize = 64;
 /// What the newest request of a call says of its caller, and what its server wants to know.
 #[derive(Debug)]
 pub(crate) struct Rounds {
+    /// Tells the calls of one caller from those of others, as far as callers can be told apart.
+    pub(in crate::gateway) caller: u64,
+    /// Whether a request of its method may be answered with questions.
+    may_ask: bool,
     state: Mutex<State>,
     changed: Notify,
 }
+
+/// The call that was to ask is over, or its caller gone.
+#[derive(Debug)]
+pub(in crate::gateway) struct Ended;
 
 #[derive(Debug)]
 struct State {
@@ -44,8 +53,19 @@ struct State {
     brought: Answers,
     /// What the caller would have to be able to do for a question that was refused for it.
     lacking: Option<Value>,
-    /// Nobody waits for the call now.
-    is_parked: bool,
+    /// When the newest of them came, and how many there were.
+    newest: Option<Instant>,
+    asked: u64,
+    phase: Phase,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Somebody waits for the call.
+    WaitedFor,
+    /// Its caller has gone to answer.
+    Parked,
+    Over,
 }
 
 /// By the names the questions have.
@@ -53,6 +73,8 @@ pub(super) type Answers = IndexMap<String, RawJson>;
 
 #[derive(Debug)]
 struct Waiting {
+    /// Which of all questions it is.
+    number: u64,
     method: String,
     params: Option<RawJson>,
     asker: oneshot::Sender<RawJson>,
@@ -62,13 +84,16 @@ struct Waiting {
 struct Asking<'a> {
     rounds: &'a Rounds,
     key: String,
+    number: u64,
 }
 
 // === impl Rounds ===
 
 impl Rounds {
-    pub(super) fn new(envelope: Envelope, brought: Answers) -> Self {
+    pub(super) fn new(caller: u64, may_ask: bool, envelope: Envelope, brought: Answers) -> Self {
         Self {
+            caller,
+            may_ask,
             state: Mutex::new(State {
                 capabilities: envelope.capabilities,
                 level: envelope.level,
@@ -77,7 +102,9 @@ impl Rounds {
                 waiting: IndexMap::new(),
                 brought,
                 lacking: None,
-                is_parked: false,
+                newest: None,
+                asked: 0,
+                phase: Phase::WaitedFor,
             }),
             changed: Notify::new(),
         }
@@ -86,7 +113,8 @@ impl Rounds {
     /// The caller is back: with answers, and with whatever it says of itself now.
     pub(super) fn resume(&self, envelope: Envelope, token: Option<RawJson>, answers: Answers) {
         let mut state = self.state();
-        state.is_parked = false;
+        state.phase = Phase::WaitedFor;
+        state.lacking = None;
         state.capabilities = envelope.capabilities;
         state.level = envelope.level;
         if let Some(patience) = &state.patience {
@@ -107,34 +135,60 @@ impl Rounds {
     pub(in crate::gateway) async fn ask(
         &self,
         request: &ServerRequest,
-    ) -> Result<RawJson, RpcError> {
-        let (key, answer) = {
-            let mut state = self.state();
-            if let Some(lacking) = lacking(&state.capabilities, request)? {
-                state.lacking = Some(lacking);
-                let message = format!("the client does not offer {}", request.method);
-                return Err(RpcError::with(METHOD_NOT_FOUND, message));
-            }
-            let mut key = key(request);
-            if let Some(answer) = state.brought.shift_remove(&key).filter(is_answer) {
-                return Ok(answer);
-            }
-            if state.waiting.len() >= MAX_WAITING {
-                return Err(RpcError::with(INTERNAL, "too many questions at once"));
-            }
-            if state.waiting.contains_key(&key) {
-                let numbered = (2..).map(|number| format!("{key}_{number}"));
-                let free = numbered.into_iter().find(|key| !state.waiting.contains_key(key));
-                key = free.unwrap_or(key);
-            }
-            let (asker, answer) = oneshot::channel();
-            let (method, params) = (request.method.clone(), request.params.clone());
-            state.waiting.insert(key.clone(), Waiting { method, params, asker });
-            (key, answer)
+    ) -> Result<Result<RawJson, RpcError>, Ended> {
+        let (asking, answer) = match self.begin(request)? {
+            Ok(begun) => begun,
+            Err(known) => return Ok(known),
         };
         self.changed.notify_waiters();
-        let _asking = Asking { rounds: self, key };
-        answer.await.map_err(|_| RpcError::with(INTERNAL, "the client did not answer"))
+        let answered = answer.await;
+        drop(asking);
+        answered.map(Ok).map_err(|_| Ended)
+    }
+
+    /// Takes a question up; one that can be answered at once is not asked.
+    #[expect(clippy::type_complexity, reason = "one caller, just above")]
+    fn begin(
+        &self,
+        request: &ServerRequest,
+    ) -> Result<Result<(Asking<'_>, oneshot::Receiver<RawJson>), Result<RawJson, RpcError>>, Ended>
+    {
+        let refused = |code, message: &str| Ok(Err(Err(RpcError::with(code, message))));
+        let mut state = self.state();
+        if state.phase == Phase::Over {
+            return Err(Ended);
+        }
+        if !self.may_ask {
+            return refused(METHOD_NOT_FOUND, "nothing can be asked because of such a request");
+        }
+        match lacking(&state.capabilities, request) {
+            Ok(None) => state.lacking = None,
+            Ok(lacking) => {
+                state.lacking = lacking;
+                let message = format!("the client does not offer {}", request.method);
+                return refused(METHOD_NOT_FOUND, &message);
+            }
+            Err(error) => return Ok(Err(Err(error))),
+        }
+        let mut key = key(request);
+        if let Some(answer) = state.brought.shift_remove(&key).filter(is_answer) {
+            return Ok(Err(Ok(answer)));
+        }
+        if state.waiting.len() >= MAX_WAITING {
+            return refused(INTERNAL, "too many questions at once");
+        }
+        if state.waiting.contains_key(&key) {
+            let mut numbered = (2..).map(|number| format!("{key}_{number}"));
+            let free = numbered.find(|key| !state.waiting.contains_key(key));
+            key = free.unwrap_or(key);
+        }
+        let (asker, answer) = oneshot::channel();
+        let (method, params) = (request.method.clone(), request.params.clone());
+        state.asked += 1;
+        state.newest = Some(Instant::now());
+        let number = state.asked;
+        state.waiting.insert(key.clone(), Waiting { number, method, params, asker });
+        Ok(Ok((Asking { rounds: self, key, number }, answer)))
     }
 
     /// Waits until there are questions, and all of them are there. Cancel safe.
@@ -143,9 +197,16 @@ impl Rounds {
             let changed = self.changed.notified();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            if self.state().waiting.is_empty() {
+            let newest = {
+                let state = self.state();
+                state.newest.filter(|_| !state.waiting.is_empty())
+            };
+            let Some(newest) = newest else {
                 changed.await;
-            } else if tokio::time::timeout(QUIET, changed).await.is_err()
+                continue;
+            };
+            // By the clock, not by how long somebody waits here: that may begin anew with every message.
+            if tokio::time::timeout_at(newest + QUIET, changed).await.is_err()
                 && let Some(questions) = self.state().questions()
             {
                 return questions;
@@ -153,15 +214,34 @@ impl Rounds {
         }
     }
 
-    /// Its caller has gone to answer.
+    /// Its caller has gone to answer, and hears nothing meanwhile.
     pub(super) fn park(&self) {
-        self.state().is_parked = true;
+        let mut state = self.state();
+        state.phase = Phase::Parked;
+        state.level = None;
+        if let Some(patience) = &state.patience {
+            patience.renew(None);
+        }
     }
 
-    /// Whether somebody waits for this call, and this server has it.
+    /// Nobody will be asked any more.
+    pub(super) fn end(&self) {
+        let mut state = self.state();
+        state.phase = Phase::Over;
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        drop(waiting);
+    }
+
+    /// Whether somebody waits for this call who can be asked, and this server has it.
     pub(in crate::gateway) fn is_waited_for(&self, server: &str) -> bool {
         let state = self.state();
-        !state.is_parked && state.server.as_deref() == Some(server)
+        let here = state.server.as_deref() == Some(server);
+        self.may_ask && here && state.phase == Phase::WaitedFor
+    }
+
+    pub(super) fn server(&self) -> Option<Arc<str>> {
+        self.state().server.clone()
     }
 
     /// What the caller would have to be able to do for the server to get what it asked for.
@@ -288,6 +368,10 @@ fn lacking(declared: &Value, request: &ServerRequest) -> Result<Option<Value>, R
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
-        self.rounds.state().waiting.shift_remove(&self.key);
+        let mut state = self.rounds.state();
+        // Another may have its name by now.
+        if state.waiting.get(&self.key).is_some_and(|waiting| waiting.number == self.number) {
+            state.waiting.shift_remove(&self.key);
+        }
     }
 }
