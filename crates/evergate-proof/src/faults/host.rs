@@ -219,12 +219,11 @@ async fn listen(
             Event::Notification(method) if method == "notifications/tools/list_changed" => {
                 witness.note(|seen| seen.news.push(Instant::now()));
             }
-            Event::Notification(_) => {}
             Event::Unheard(number) if lock(&connection).number == number => {
                 witness.note(|seen| seen.unheard.push(Instant::now()));
                 unheard.send_replace(());
             }
-            Event::Unheard(_) => {}
+            Event::Notification(_) | Event::Unheard(_) => {}
         }
     }
 }

@@ -59,7 +59,15 @@ pub(crate) fn matrix() -> Matrix {
     };
     let lost =
         Tally { grade: Grade::Lost, answered: 11, lost: 1, orphans: 1, blinks: 2, ..perfect() };
+    let between = |mix, outcome| Row {
+        eras: mix,
+        short: true,
+        ..row("evergate", Scenario::Outage, Way::Http, outcome)
+    };
     let rows = [
+        between(Mix::ModernLegacy, ran(Tally { calls: 7, answered: 7, ..perfect() })),
+        between(Mix::ModernModern, ran(lost.clone())),
+        between(Mix::LegacyModern, Outcome::NotApplicable("there is no such server".into())),
         row("someproxy", Scenario::Outage, Way::Http, ran(never)),
         row("evergate", Scenario::Outage, Way::Http, ran(perfect())),
         row("direct", Scenario::Outage, Way::Http, ran(lost)),

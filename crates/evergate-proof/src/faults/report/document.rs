@@ -195,7 +195,7 @@ fn imperfect(matrix: &Matrix) -> String {
 }
 
 fn rules(matrix: &Matrix) -> String {
-    let any_short = matrix.rows.iter().any(|row| row.short);
+    let any_short = matrix.comparable().any(|row| row.short);
     let pace = matrix.rows.first().map_or(Pace::FULL, pace_of);
     let words =
         |list: &[&str]| list.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
