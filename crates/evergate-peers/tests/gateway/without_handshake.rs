@@ -1,6 +1,7 @@
 //! Clients of 2026-07-28, which has no handshake and no session, in front of servers of both eras.
 //!
-//! Each SDK that knows the revision comes twice: told to speak it, and left to find out by itself.
+//! Each SDK that knows the revision is told to speak it, and where it connects in another way if it is left to find out by
+//! itself, it comes a second time.
 
 mod changes;
 mod endings;
@@ -8,9 +9,15 @@ mod features;
 
 use crate::support::*;
 
-/// One test for each client.
+/// One test for each client, or two if it is also left to find out.
 macro_rules! for_each_client {
     ($check:ident) => {
+        for_each_client!($check:
+            typescript_v2(TsV2, Modern), python_mcp(PythonMcp, Modern), fastmcp(FastMcp, Modern),
+            rmcp(Rmcp, Modern),
+        );
+    };
+    ($check:ident, finding_out) => {
         for_each_client!($check:
             typescript_v2(TsV2, Modern), typescript_v2_finds_out(TsV2, Auto),
             python_mcp(PythonMcp, Modern), python_mcp_finds_out(PythonMcp, Auto),

@@ -135,4 +135,4 @@ async fn starts_the_gateway(kind: ClientKind, era: Era) {
     let [.., (_, child)] = &servers;
     until("no orphan", async || child.children().is_empty()).await;
 }
-for_each_client!(starts_the_gateway);
+for_each_client!(starts_the_gateway, finding_out);

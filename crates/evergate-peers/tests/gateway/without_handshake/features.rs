@@ -17,7 +17,7 @@ async fn works_with_every_server(kind: ClientKind, era: Era) {
     client.close().await;
     gateway.stop().await;
 }
-for_each_client!(works_with_every_server);
+for_each_client!(works_with_every_server, finding_out);
 
 async fn calls(client: &Client) {
     let simple = FIXTURES.map(|server| format!("{server}__test_simple_text"));
