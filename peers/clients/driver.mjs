@@ -38,16 +38,21 @@ export const notifications = {
     "notifications/message": "log_message",
 };
 
+const commandLine = process.argv.slice(2);
+
+/** The revisions to speak: `legacy` ones have a handshake, `modern` ones have none, `auto` finds out. */
+export const era = commandLine[0] === "--era" ? commandLine.splice(0, 2)[1] : "legacy";
+
 /** Makes the transport that the command line asks for, which also counts the handshakes it sends. */
 export function transport({ Http, Sse, Stdio }) {
-    const [kind, target, ...rest] = process.argv.slice(2);
+    const [kind, target, ...rest] = commandLine;
     const made = {
         "--url": () => new Http(new URL(target)),
         "--sse": () => new Sse(new URL(target)),
         "--command": () => new Stdio({ command: target, args: rest, env: process.env, stderr: "inherit" }),
     }[kind]?.();
     if (!made || !target) {
-        console.error("usage: (--url URL | --sse URL | --command COMMAND [ARGUMENT]...)");
+        console.error("usage: [--era legacy|modern|auto] (--url URL | --sse URL | --command COMMAND [ARGUMENT]...)");
         process.exit(64);
     }
     const send = made.send.bind(made);
@@ -59,6 +64,8 @@ export function transport({ Http, Sse, Stdio }) {
 }
 
 let handshakes = 0;
+
+const subscriptions = [];
 
 /** Connects once, then does what standard input says. Commands run side by side. */
 export async function serve(client, transport, call) {
@@ -75,6 +82,13 @@ export async function serve(client, transport, call) {
         complete: ({ ref, argument }) => client.complete({ ref, argument }),
         set_level: ({ level }) => client.setLoggingLevel(level),
         subscribe: ({ uri }) => client.subscribeResource({ uri }),
+        listen: async ({ filter }) => {
+            const subscription = await client.listen(filter);
+            void subscription.closed.then((how) => count(how === "local" ? "unlistened" : "listen_ended"));
+            subscriptions.push(subscription);
+            return subscription.honoredFilter;
+        },
+        unlisten: () => Promise.all(subscriptions.splice(0).map((subscription) => subscription.close())),
         ping: () => client.ping(),
         events: () => {
             const seen = { ...events, initialize: handshakes };
@@ -90,7 +104,8 @@ export async function serve(client, transport, call) {
     };
     await answer(undefined, async () => {
         await client.connect(transport);
-        return { server: client.getServerVersion(), initialize: handshakes };
+        const protocol = client.getNegotiatedProtocolVersion?.();
+        return { server: client.getServerVersion(), protocol, initialize: handshakes };
     }).then((connected) => connected || process.exit(1));
     const lines = createInterface({ input: process.stdin });
     lines.on("line", (line) => {

@@ -11,6 +11,7 @@ import warnings
 
 import mcp_types as types
 from mcp import ClientSession, MCPError
+from mcp.client import subscriptions
 
 # Both clients warn of everything that the newest revision removes, and here it is used on purpose.
 warnings.simplefilter("ignore")
@@ -33,18 +34,25 @@ ELICITED = types.ElicitResult(action="accept", content={"name": "Ada"})
 ROOTS = [types.Root(uri="file:///evergate", name="evergate")]
 
 
+command_line = sys.argv[1:]
+ERA = command_line[1] if command_line[:1] == ["--era"] else "legacy"
+# Both clients call it so: `legacy` has a handshake, a revision has none, `auto` finds out.
+MODE = {"legacy": "legacy", "auto": "auto", "modern": "2026-07-28"}[ERA]
+command_line = command_line[2:] if command_line[:1] == ["--era"] else command_line
+
+
 def client_info(name):
     return types.Implementation(name=f"evergate-peer-{name}", version="1.0.0")
 
 
 def arguments():
     """The kind of transport, its target, and the arguments if that is a command."""
-    match sys.argv[1:]:
+    match command_line:
         case ["--url" | "--sse" as kind, url]:
             return kind, url, []
         case ["--command", command, *rest]:
             return "--command", command, rest
-    print("usage: (--url URL | --sse URL | --command COMMAND [ARGUMENT]...)", file=sys.stderr)
+    print("usage: [--era legacy|modern|auto] (--url URL | --sse URL | --command COMMAND [ARGUMENT]...)", file=sys.stderr)
     sys.exit(64)
 
 
@@ -67,6 +75,58 @@ def reference(ref):
     if ref["type"] == "ref/prompt":
         return types.PromptReference(**ref)
     return types.ResourceTemplateReference(**ref)
+
+
+EVENTS = {
+    subscriptions.ToolsListChanged: "tools_changed",
+    subscriptions.PromptsListChanged: "prompts_changed",
+    subscriptions.ResourcesListChanged: "resources_changed",
+    subscriptions.ResourceUpdated: "resource_updated",
+}
+
+listening = set()
+
+
+async def listen(opened):
+    """Keeps the subscription open until it ends or `unlisten`, and counts what it brings."""
+    acknowledged = asyncio.get_running_loop().create_future()
+
+    async def keep():
+        try:
+            async with opened as subscription:
+                acknowledged.set_result(subscription.honored)
+                async for event in subscription:
+                    events[EVENTS[type(event)]] += 1
+            events["listen_ended"] += 1
+        except asyncio.CancelledError:
+            events["unlistened"] += 1
+        except Exception as error:  # noqa: BLE001: whatever it is, the test should read it
+            if acknowledged.done():
+                events["listen_ended"] += 1
+            else:
+                acknowledged.set_exception(error)
+
+    task = asyncio.create_task(keep())
+    listening.add(task)
+    task.add_done_callback(listening.discard)
+    return await acknowledged
+
+
+async def unlisten():
+    for task in list(listening):
+        task.cancel()
+        await asyncio.wait([task])
+
+
+def listen_filter(command):
+    """The arguments of both clients for a filter as it is on the wire."""
+    asked = command["filter"]
+    return {
+        "tools_list_changed": asked.get("toolsListChanged", False),
+        "prompts_list_changed": asked.get("promptsListChanged", False),
+        "resources_list_changed": asked.get("resourcesListChanged", False),
+        "resource_subscriptions": asked.get("resourceSubscriptions", []),
+    }
 
 
 def count_handshakes():
@@ -93,7 +153,8 @@ async def serve(client, operations):
         async with client:
             connected = True
             server = client.session.server_info
-            say({"ok": True, "result": {"server": plain(server), "initialize": handshakes}})
+            about = {"server": plain(server), "protocol": client.session.protocol_version}
+            say({"ok": True, "result": {**about, "initialize": handshakes}})
             while line := await lines.readline():
                 command = json.loads(line)
                 if command["op"] == "close":

@@ -32,6 +32,7 @@ transport = {
 }[kind]()
 client = Client(
     transport,
+    mode=MODE,
     client_info=client_info("fastmcp"),
     sampling_handler=sample,
     elicitation_handler=elicit,
@@ -41,7 +42,11 @@ client = Client(
 operations = {
     "list_tools": lambda c: client.list_tools_mcp(),
     "call": lambda c: client.call_tool_mcp(
-        c["tool"], c.get("args") or {}, timeout=seconds(c), progress_handler=on_progress
+        c["tool"],
+        c.get("args") or {},
+        timeout=seconds(c),
+        progress_handler=on_progress,
+        meta=c.get("meta"),
     ),
     "list_resources": lambda c: client.list_resources_mcp(),
     "list_templates": lambda c: client.list_resource_templates_mcp(),
@@ -50,8 +55,10 @@ operations = {
     "get_prompt": lambda c: client.get_prompt_mcp(c["name"], c.get("args")),
     "complete": lambda c: client.complete_mcp(reference(c["ref"]), c["argument"]),
     "set_level": lambda c: client.set_logging_level(c["level"]),
-    # FastMCP has no word for it.
+    # FastMCP has no word for these.
     "subscribe": lambda c: client.session.subscribe_resource(c["uri"]),
+    "listen": lambda c: listen(subscriptions.listen(client.session, **listen_filter(c))),
+    "unlisten": lambda c: unlisten(),
     "ping": lambda c: client.session.send_ping(),
 }
 asyncio.run(serve(client, operations))

@@ -1,17 +1,21 @@
-// A long-lived client for the fault matrix, made with version 1 of the TypeScript SDK.
+// A long-lived client for the fault matrix, made with the TypeScript SDK: version 1 for revisions with a handshake,
+// version 2 for 2026-07-28.
 //
 // It does what standard input says, one JSON command a line, several at a time, and keeps its client until it is told
 // to connect again. What it was told about the connection it passes on as events; what to make of that is the runner's
 // business (crates/evergate-proof/src/faults/client.rs).
 //
-//   {"id":1,"op":"connect","kind":"http","url":"http://…"}      also "sse"; "stdio" with command, args, env
+//   {"id":1,"op":"connect","kind":"http","url":"http://…"}      also "sse"; "stdio" with command, args, env;
+//                                                               "modern":true for 2026-07-28 and nothing else
 //   {"id":2,"op":"call","tool":"echo","args":{…},"timeout_ms":30000}
 //   {"id":3,"op":"list","timeout_ms":30000}
-//   {"id":4,"op":"close"}
+//   {"id":4,"op":"listen","timeout_ms":30000}                   modern only: asks to be told of changes
+//   {"id":5,"op":"close"}
 //
 // Every command gets {"id":…,"ok":true,"result":…} or {"id":…,"ok":false,"error":{…}}. Unasked:
 //   {"event":"closed","client":1}                        the SDK says that the connection is gone
 //   {"event":"notification","method":"…","client":1}
+//   {"event":"unheard","client":1}                       what it listens on has ended
 
 import { createInterface } from "node:readline";
 
@@ -22,6 +26,10 @@ const { Client } = await load(`${sdk}/client/index.js`);
 const { StreamableHTTPClientTransport } = await load(`${sdk}/client/streamableHttp.js`);
 const { SSEClientTransport } = await load(`${sdk}/client/sse.js`);
 const { StdioClientTransport } = await load(`${sdk}/client/stdio.js`);
+const modern = await load("@modelcontextprotocol/client");
+const { StdioClientTransport: ModernStdioTransport } = await load("@modelcontextprotocol/client/stdio");
+
+const versionNegotiation = { mode: { pin: "2026-07-28" } };
 
 const say = (line) => process.stdout.write(`${JSON.stringify(line)}\n`);
 
@@ -30,16 +38,19 @@ process.on("unhandledRejection", () => {});
 process.on("uncaughtException", () => {});
 
 let serial = 0;
+let isModern = false;
 let client;
 
-function transport({ kind, url, command, args, env }) {
+function transport({ kind, url, command, args, env, modern: isModern }) {
+    const Http = isModern ? modern.StreamableHTTPClientTransport : StreamableHTTPClientTransport;
+    const Stdio = isModern ? ModernStdioTransport : StdioClientTransport;
     switch (kind) {
         case "http":
-            return new StreamableHTTPClientTransport(new URL(url));
+            return new Http(new URL(url));
         case "sse":
             return new SSEClientTransport(new URL(url));
         default:
-            return new StdioClientTransport({ command, args, env: { ...process.env, ...env }, stderr: "ignore" });
+            return new Stdio({ command, args, env: { ...process.env, ...env }, stderr: "ignore" });
     }
 }
 
@@ -50,7 +61,11 @@ const operations = {
         // A host that gives a connection up does not wait for it to say goodbye.
         old?.close().catch(() => {});
         const number = ++serial;
-        const fresh = new Client({ name: "evergate-fault-client", version: "1.0.0" }, { capabilities: {} });
+        const info = { name: "evergate-fault-client", version: "1.0.0" };
+        const fresh = command.modern
+            ? new modern.Client(info, { capabilities: {}, versionNegotiation })
+            : new Client(info, { capabilities: {} });
+        isModern = command.modern;
         fresh.onerror = () => {};
         fresh.onclose = () => say({ event: "closed", client: number });
         fresh.fallbackNotificationHandler = async ({ method }) =>
@@ -59,13 +74,23 @@ const operations = {
         client = fresh;
         return { client: number, server: fresh.getServerVersion() };
     },
-    call: ({ tool, args, timeout_ms }) =>
-        connected().callTool({ name: tool, arguments: args }, undefined, { timeout: timeout_ms }),
+    call({ tool, args, timeout_ms }) {
+        const [call, options] = [{ name: tool, arguments: args }, { timeout: timeout_ms }];
+        return isModern ? connected().callTool(call, options) : connected().callTool(call, undefined, options);
+    },
+    async listen({ timeout_ms }) {
+        const number = serial;
+        const subscription = await connected().listen({ toolsListChanged: true }, { timeout: timeout_ms });
+        void subscription.closed.then((how) => how === "local" || say({ event: "unheard", client: number }));
+        return subscription.honoredFilter;
+    },
     async list({ timeout_ms }) {
         const tools = [];
         let cursor;
         do {
-            const page = await connected().listTools(cursor ? { cursor } : {}, { timeout: timeout_ms });
+            // What the client keeps by itself would hide what happens.
+            const options = { timeout: timeout_ms, ...(isModern && { cacheMode: "refresh" }) };
+            const page = await connected().listTools(cursor ? { cursor } : {}, options);
             tools.push(...page.tools.map(({ name }) => name));
             cursor = page.nextCursor;
         } while (cursor);

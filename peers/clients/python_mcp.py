@@ -33,6 +33,7 @@ server = {
 }[kind]()
 client = Client(
     server,
+    mode=MODE,
     client_info=client_info("python-mcp"),
     sampling_callback=sample,
     elicitation_callback=elicit,
@@ -42,7 +43,11 @@ client = Client(
 operations = {
     "list_tools": lambda c: client.list_tools(),
     "call": lambda c: client.call_tool(
-        c["tool"], c.get("args"), read_timeout_seconds=seconds(c), progress_callback=on_progress
+        c["tool"],
+        c.get("args"),
+        read_timeout_seconds=seconds(c),
+        progress_callback=on_progress,
+        meta=c.get("meta"),
     ),
     "list_resources": lambda c: client.list_resources(),
     "list_templates": lambda c: client.list_resource_templates(),
@@ -52,6 +57,8 @@ operations = {
     "complete": lambda c: client.complete(reference(c["ref"]), c["argument"]),
     "set_level": lambda c: client.set_logging_level(c["level"]),
     "subscribe": lambda c: client.subscribe_resource(c["uri"]),
+    "listen": lambda c: listen(client.listen(**listen_filter(c))),
+    "unlisten": lambda c: unlisten(),
     "ping": lambda c: client.send_ping(),
 }
 asyncio.run(serve(client, operations))

@@ -1,7 +1,9 @@
 // A client made with version 1 of the TypeScript SDK.
 
 import { load } from "../packages.mjs";
-import { answers, capabilities, clientInfo, count, notifications, serve, transport } from "./driver.mjs";
+import { answers, capabilities, clientInfo, count, era, notifications, serve, transport } from "./driver.mjs";
+
+if (era !== "legacy") throw new Error("this SDK knows revisions with a handshake only");
 
 const sdk = "@modelcontextprotocol/sdk";
 const { Client } = await load(`${sdk}/client/index.js`);

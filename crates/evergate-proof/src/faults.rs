@@ -1,8 +1,8 @@
 //! The fault matrix: what happens to calls when servers die behind each product.
 //!
-//! A *cell* is one product, one scenario, one transport. Its way through the code:
+//! A *cell* is one product, one scenario, one transport, and one mix of revisions. Its way through the code:
 //!
-//! 1. [`scenario`]: the list, as values; [`pace`]: how long each part of it takes.
+//! 1. [`scenario`]: the list, as values; [`pace`]: how long each part of it takes; [`mix`]: with or without a handshake.
 //! 2. [`run`]: all cells, a few at a time, each bounded, none able to stop the others.
 //! 3. [`cell`]: one cell: servers, product, client, then what [`script`] says (callers are in `traffic`), then the end of everything.
 //! 4. [`upstream`]: the servers, which count what was really executed. [`host`]: the client, an agent host that keeps its
@@ -14,6 +14,7 @@ pub mod cell;
 pub mod chart;
 pub mod client;
 pub mod host;
+pub mod mix;
 pub mod pace;
 pub mod progress;
 pub mod report;

@@ -8,19 +8,23 @@ use tokio::time::timeout;
 
 use crate::support::*;
 
-async fn inspect(url: &str, arguments: &[&str]) -> Output {
+async fn inspect(url: &str, era: &str, arguments: &[&str]) -> Output {
     // It keeps a file in the home folder, which is not ours to fill.
     let home = tempfile::tempdir().unwrap();
     let launcher =
         "node/node_modules/@modelcontextprotocol/inspector/clients/launcher/build/index.js";
     let mut command = Command::new(evergate_peers::installed("node/node_modules/.bin/node"));
     command.arg(evergate_peers::installed(launcher)).args(["--cli", url, "--transport", "http"]);
-    command.args(["--format", "json"]).args(arguments).env("HOME", home.path()).kill_on_drop(true);
+    command
+        .args(["--protocol-era", era, "--format", "json"])
+        .args(arguments)
+        .env("HOME", home.path())
+        .kill_on_drop(true);
     timeout(PATIENCE, command.output()).await.expect("the inspector hangs").unwrap()
 }
 
-async fn answer(url: &str, arguments: &[&str]) -> Value {
-    let output = inspect(url, arguments).await;
+async fn answer(url: &str, era: &str, arguments: &[&str]) -> Value {
+    let output = inspect(url, era, arguments).await;
     assert!(output.status.success(), "{arguments:?}: {output:?}");
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
     answer["result"].clone()
@@ -29,6 +33,25 @@ async fn answer(url: &str, arguments: &[&str]) -> Value {
 #[tokio::test]
 #[ignore = "needs npm peers; ./scripts/test runs it"]
 async fn command_line() {
+    serves("legacy").await;
+}
+
+/// The same by a client without a handshake.
+#[tokio::test]
+#[ignore = "needs npm peers; ./scripts/test runs it"]
+async fn command_line_without_handshake() {
+    serves("modern").await;
+}
+
+/// The same by a client that finds out.
+#[tokio::test]
+#[ignore = "needs npm peers; ./scripts/test runs it"]
+async fn command_line_finds_out() {
+    serves("auto").await;
+}
+
+async fn serves(era: &str) {
+    let answer = async |url: &str, arguments: &[&str]| answer(url, era, arguments).await;
     let (mut http, stdio) = (Upstream::everything_http(), Upstream::everything_stdio());
     let gateway = Gateway::start(&[("http", &http), ("stdio", &stdio)]).await;
     let url = gateway.url();
@@ -52,6 +75,6 @@ async fn command_line() {
     let prompt = ["--method", "prompts/get", "--prompt-name", "stdio__simple-prompt"];
     assert_eq!(answer(url, &prompt).await["messages"][0]["role"], json!("user"));
     let unknown = ["--method", "tools/call", "--tool-name", "nobody__nothing"];
-    assert!(!inspect(url, &unknown).await.status.success());
+    assert!(!inspect(url, era, &unknown).await.status.success());
     gateway.stop().await;
 }

@@ -13,3 +13,4 @@ mod inspector;
 mod server_requests;
 mod server_restarts;
 mod under_load;
+mod without_handshake;

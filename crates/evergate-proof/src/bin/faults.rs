@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
+use evergate_proof::faults::mix::Mix;
 use evergate_proof::faults::pace::Pace;
 use evergate_proof::faults::progress::Progress;
 use evergate_proof::faults::results::{Results, Way, replace};
@@ -44,6 +45,10 @@ struct Arguments {
     /// Only servers of this transport; may be repeated
     #[arg(long = "transport", value_name = "NAME")]
     transports: Vec<Way>,
+
+    /// Only this mix of client and server revisions; may be repeated. All but legacy-legacy are played with Evergate only
+    #[arg(long = "eras", value_name = "NAME")]
+    eras: Vec<Mix>,
 
     /// Seconds instead of tens of seconds, for CI and for trying things out
     #[arg(long)]
@@ -107,13 +112,14 @@ async fn faults(arguments: Arguments) -> anyhow::Result<ExitCode> {
         products: arguments.peers.clone(),
         scenarios: arguments.scenarios.clone(),
         ways: arguments.transports.clone(),
+        mixes: arguments.eras.clone(),
     };
     let mut ended = Ended::Complete;
     if !arguments.redraw {
         let cells = selection.cells();
         anyhow::ensure!(
             !cells.is_empty(),
-            "nothing to do: no such scenario has that transport (see --list)"
+            "nothing to do: no such scenario has that transport, or no such product those eras (see --list)"
         );
         let pace = if arguments.short { Pace::SHORT } else { Pace::FULL };
         let mut progress = Progress::new(cells.len());

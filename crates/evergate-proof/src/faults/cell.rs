@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::faults::host::Host;
+use crate::faults::mix::Mix;
 use crate::faults::pace::Pace;
 use crate::faults::results::{Outcome, Way};
 use crate::faults::scenario::Scenario;
@@ -26,6 +27,8 @@ pub struct Cell {
     pub scenario: Scenario,
     /// How the servers are reached.
     pub way: Way,
+    /// Which revisions both sides speak.
+    pub mix: Mix,
 }
 
 /// How long a product may take from its start to a first good call. The slowest needs ten seconds on an idle machine.
@@ -54,11 +57,16 @@ impl Cell {
     }
 
     async fn play_unbounded(self, pace: Pace, places: &Places) -> anyhow::Result<Outcome> {
+        let way = self.way.transport();
+        if let Some(why) = self.scenario.rules_out(self.mix).or(self.mix.rules_out(way)) {
+            return Ok(Outcome::NotApplicable(why.to_owned()));
+        }
         let mut backends = Vec::new();
         for nth in 0..self.scenario.servers() {
             let name = format!("server{}", nth + 1);
-            let way = self.way.transport();
-            backends.push(Backend::start(&name, way, self.scenario, pace.slow_start).await?);
+            let modern = self.mix.has_modern_server();
+            let slow_start = (self.scenario == Scenario::SlowStart).then_some(pace.slow_start);
+            backends.push(Backend::start(&name, way, modern, slow_start).await?);
         }
         let upstreams: Vec<Upstream> = backends.iter().map(Backend::upstream).collect();
         if let Err(why) = self.product.supports(&upstreams) {
@@ -78,7 +86,9 @@ impl Cell {
             return Ok(Outcome::NotApplicable(why.to_owned()));
         }
         let witness = Arc::new(Witness::default());
-        let host = match warm_up(&running, &backends, pace, places, witness.clone()).await {
+        let modern = self.mix.has_modern_client();
+        let warm = warm_up(&running, &backends, pace, places, modern, witness.clone());
+        let host = match warm.await {
             Ok(host) => Arc::new(host),
             Err(error) => {
                 let log = running.log_tail();
@@ -131,12 +141,14 @@ async fn warm_up(
     backends: &[Backend],
     pace: Pace,
     places: &Places,
+    modern: bool,
     witness: Arc<Witness>,
 ) -> anyhow::Result<Host> {
     let warm = async {
         let host = loop {
             let connected =
-                Host::connect(places, running.address(), pace.deadline, witness.clone()).await;
+                Host::connect(places, running.address(), modern, pace.deadline, witness.clone())
+                    .await;
             match connected {
                 Ok(host) => break host,
                 // It accepts connections before it can do anything with them.

@@ -1,4 +1,5 @@
-//! The Node process with the official TypeScript SDK in it (`peers/clients/fault_client.mjs`).
+//! The Node process with the official TypeScript SDK in it (`peers/clients/fault_client.mjs`): version 1 for a client with a
+//! handshake, version 2 for one without.
 //!
 //! Commands and answers are lines of JSON. This file knows how they are written, and nothing of what they mean.
 
@@ -58,6 +59,8 @@ pub enum Event {
     Closed(u64),
     /// A notification arrived.
     Notification(String),
+    /// What the client without a handshake listens on has ended.
+    Unheard(u64),
 }
 
 /// One client process. It and whatever it started do not outlive this value.
@@ -101,8 +104,13 @@ impl Client {
     }
 
     /// Lets go of the old connection, if any, and makes a new one. Its number, or why not.
-    pub async fn connect(&self, to: &Address, deadline: Duration) -> Result<u64, Told> {
-        let command = match to {
+    pub async fn connect(
+        &self,
+        to: &Address,
+        modern: bool,
+        deadline: Duration,
+    ) -> Result<u64, Told> {
+        let mut command = match to {
             Address::Http(url) => json!({ "kind": "http", "url": url }),
             Address::Sse(url) => json!({ "kind": "sse", "url": url }),
             Address::Stdio(program) => {
@@ -110,6 +118,7 @@ impl Client {
                 json!({ "kind": "stdio", "command": program.command, "args": program.args, "env": env })
             }
         };
+        command["modern"] = modern.into();
         match self.request("connect", command, deadline).await {
             Reply::Result(result) => Ok(result["client"].as_u64().unwrap_or_default()),
             Reply::Error(told) => Err(told),
@@ -122,6 +131,11 @@ impl Client {
     /// Calls a tool.
     pub async fn call(&self, tool: &str, args: &Value, deadline: Duration) -> Reply {
         self.request("call", json!({ "tool": tool, "args": args }), deadline).await
+    }
+
+    /// Asks to be told of changes, which a client without a handshake must.
+    pub async fn listen(&self, deadline: Duration) -> Reply {
+        self.request("listen", json!({}), deadline).await
     }
 
     /// The names of all tools, in [`Reply::Result`] as an array `tools`.
@@ -208,6 +222,7 @@ impl Event {
     fn parse(line: &Value) -> Option<Self> {
         match line["event"].as_str()? {
             "closed" => Some(Self::Closed(line["client"].as_u64()?)),
+            "unheard" => Some(Self::Unheard(line["client"].as_u64()?)),
             "notification" => Some(Self::Notification(line["method"].as_str()?.to_owned())),
             _ => None,
         }

@@ -1,18 +1,20 @@
 //! An agent host: keeps its client, and makes a new one only when it is told that the connection or session is gone.
 //!
 //! The same rule for every product ([`says_gone`]): a host does not reconnect because a tool failed, and does not keep
-//! a connection that it was told is dead. How often it had to is counted.
+//! a connection that it was told is dead. How often it had to is counted. A client without a handshake has no stream that
+//! its SDK opens again: the host asks to be told of changes, and asks again when it is told that this has ended.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 use crate::faults::client::{Client, Event, Reply, Told};
+use crate::faults::pace::LOOK_EVERY;
 use crate::faults::witness::{Call, End, Look, Tool, Witness};
 use crate::product::{Address, Places};
 
@@ -41,15 +43,17 @@ pub const GONE: &[&str] = &[
 /// The long-lived client side of one cell.
 #[derive(Debug)]
 pub struct Host {
-    client: Client,
+    client: Arc<Client>,
     address: Address,
+    modern: bool,
     deadline: Duration,
     witness: Arc<Witness>,
     connection: Arc<Mutex<Connection>>,
     /// One handshake at a time, however many callers want one.
     connecting: tokio::sync::Mutex<()>,
     next_call: AtomicU64,
-    _listener: JoinSet<()>,
+    unheard: watch::Sender<()>,
+    listener: JoinSet<()>,
 }
 
 #[derive(Debug, Default)]
@@ -61,30 +65,39 @@ struct Connection {
 // === impl Host ===
 
 impl Host {
-    /// Starts the client and connects it. Failures are told, not counted: nothing was broken on purpose yet.
+    /// Starts the client, a modern one or one with a handshake, and connects it. Failures are told, not counted: nothing was
+    /// broken on purpose yet.
     pub async fn connect(
         places: &Places,
         address: Address,
+        modern: bool,
         deadline: Duration,
         witness: Arc<Witness>,
     ) -> anyhow::Result<Self> {
         let (client, events) = Client::start(places)?;
+        let client = Arc::new(client);
         let connection = Arc::new(Mutex::new(Connection::default()));
         let mut listener = JoinSet::new();
-        listener.spawn(listen(events, connection.clone(), witness.clone()));
-        let number = client.connect(&address, deadline).await;
+        let (unheard, to_hear_again) = watch::channel(());
+        listener.spawn(listen(events, connection.clone(), witness.clone(), unheard.clone()));
+        let number = client.connect(&address, modern, deadline).await;
         let number =
             number.map_err(|told| anyhow::anyhow!("the client cannot connect: {}", told.text))?;
         lock(&connection).number = number;
+        if modern {
+            listener.spawn(keep_listening(client.clone(), deadline, to_hear_again));
+        }
         Ok(Self {
             client,
             address,
+            modern,
             deadline,
             witness,
             connection,
             connecting: tokio::sync::Mutex::default(),
             next_call: AtomicU64::new(1),
-            _listener: listener,
+            unheard,
+            listener,
         })
     }
 
@@ -148,8 +161,12 @@ impl Host {
     }
 
     /// Ends the client. How many processes that it started outlived it.
-    pub async fn close(self) -> usize {
-        self.client.close().await
+    pub async fn close(mut self) -> usize {
+        self.listener.shutdown().await;
+        match Arc::into_inner(self.client) {
+            Some(client) => client.close().await,
+            None => 0,
+        }
     }
 
     /// Makes a new client if the old one is gone.
@@ -161,11 +178,12 @@ impl Host {
         if !lock(&self.connection).gone {
             return Ok(());
         }
-        let made = self.client.connect(&self.address, self.deadline).await;
+        let made = self.client.connect(&self.address, self.modern, self.deadline).await;
         // A call that was never made surely did not run, which is what this error tells.
         let number =
             made.map_err(|told| Told::saying(format!("not sent: cannot connect: {}", told.text)))?;
         *lock(&self.connection) = Connection { number, gone: false };
+        self.unheard.send_replace(());
         Ok(())
     }
 
@@ -186,6 +204,7 @@ async fn listen(
     mut events: mpsc::Receiver<Event>,
     connection: Arc<Mutex<Connection>>,
     witness: Arc<Witness>,
+    unheard: watch::Sender<()>,
 ) {
     while let Some(event) = events.recv().await {
         match event {
@@ -200,7 +219,24 @@ async fn listen(
             Event::Notification(method) if method == "notifications/tools/list_changed" => {
                 witness.note(|seen| seen.news.push(Instant::now()));
             }
-            Event::Notification(_) => {}
+            Event::Unheard(number) if lock(&connection).number == number => {
+                witness.note(|seen| seen.unheard.push(Instant::now()));
+                unheard.send_replace(());
+            }
+            Event::Notification(_) | Event::Unheard(_) => {}
+        }
+    }
+}
+
+/// Listens now, and again whenever it has ended.
+async fn keep_listening(client: Arc<Client>, deadline: Duration, mut ended: watch::Receiver<()>) {
+    loop {
+        ended.mark_unchanged();
+        while !matches!(client.listen(deadline).await, Reply::Result(_)) {
+            sleep(LOOK_EVERY).await;
+        }
+        if ended.changed().await.is_err() {
+            break;
         }
     }
 }

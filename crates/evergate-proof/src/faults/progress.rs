@@ -6,8 +6,10 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::faults::cell::Cell;
-use crate::faults::report::in_a_word;
-use crate::faults::results::Row;
+use crate::faults::mix::Mix;
+use crate::faults::report::{cell_name, in_a_word};
+use crate::faults::results::{Row, Way};
+use crate::faults::scenario::Scenario;
 
 /// Shows progress on standard error.
 #[derive(Debug)]
@@ -35,17 +37,17 @@ impl Progress {
 
     /// A cell begins.
     pub fn begun(&mut self, cell: Cell) {
-        self.playing.push(name(cell.product.name(), cell.scenario.name(), cell.way.name()));
+        self.playing.push(name(cell.product.name(), cell.scenario, cell.way, cell.mix));
         self.draw();
     }
 
     /// A cell is over.
     pub fn ended(&mut self, row: &Row) {
-        let name = name(&row.product, row.scenario.name(), row.transport.name());
+        let name = name(&row.product, row.scenario, row.transport, row.eras);
         self.playing.retain(|other| *other != name);
         self.done += 1;
         let line = format!(
-            "{:>4}/{} {name:<48} {:>6.1} s  {}",
+            "{:>4}/{} {name:<52} {:>6.1} s  {}",
             self.done,
             self.total,
             row.took_seconds,
@@ -90,8 +92,8 @@ fn bar(done: usize, total: usize, elapsed: Duration, playing: &str) -> String {
     line.chars().take(WIDTH).collect()
 }
 
-fn name(product: &str, scenario: &str, way: &str) -> String {
-    format!("{product} {scenario}/{way}")
+fn name(product: &str, scenario: Scenario, way: Way, mix: Mix) -> String {
+    format!("{product} {}", cell_name(scenario, way, mix))
 }
 
 fn say(text: &str) {

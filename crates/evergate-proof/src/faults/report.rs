@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::faults::mix::Mix;
 use crate::faults::pace::Pace;
 use crate::faults::results::{Matrix, Outcome, Row, Way};
 use crate::faults::run::Selection;
@@ -11,6 +12,7 @@ use crate::faults::verdict::{Grade, Tally};
 use crate::product::{Places, Product};
 
 mod document;
+mod eras;
 #[cfg(test)]
 mod tests;
 
@@ -117,16 +119,22 @@ pub fn table(matrix: &Matrix, selection: &Selection) -> String {
         let rows: Vec<&Row> = cells
             .iter()
             .filter(|cell| cell.product.name() == product)
-            .filter_map(|cell| matrix.find(product, cell.scenario, cell.way))
+            .filter_map(|cell| matrix.find_between(cell.mix, product, cell.scenario, cell.way))
             .collect();
         let Some(first) = rows.first() else { continue };
         let _ = writeln!(text, "\n{product} {}", first.version);
         for row in rows {
-            let name = format!("{}/{}", row.scenario.name(), row.transport.name());
-            let _ = writeln!(text, "  {name:<28} {}", in_a_word(row));
+            let name = cell_name(row.scenario, row.transport, row.eras);
+            let _ = writeln!(text, "  {name:<42} {}", in_a_word(row));
         }
     }
     text
+}
+
+/// A cell of one product. What every product knows needs no word.
+pub fn cell_name(scenario: Scenario, way: Way, mix: Mix) -> String {
+    let name = format!("{}/{}", scenario.name(), way.name());
+    if mix == Mix::default() { name } else { format!("{name} {}", mix.name()) }
 }
 
 /// What there is to choose from.
@@ -148,6 +156,10 @@ pub fn list(places: &Places) -> String {
             scenario.title(),
             ways.join(", ")
         );
+    }
+    text += "\neras of client and server (--eras), all of them with evergate:\n";
+    for mix in Mix::ALL {
+        let _ = writeln!(text, "  {:<18} {}", mix.name(), mix.title());
     }
     text
 }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
+use crate::faults::mix::Mix;
 use crate::faults::scenario::Scenario;
 use crate::faults::verdict::Tally;
 use crate::product::Transport;
@@ -22,6 +23,9 @@ pub struct Row {
     pub scenario: Scenario,
     /// How the server was reached.
     pub transport: Way,
+    /// Which revisions both sides spoke.
+    #[serde(default)]
+    pub eras: Mix,
     /// The product's version when it ran.
     pub version: String,
     /// The day, as `2026-11-15`.
@@ -80,7 +84,7 @@ pub enum Outcome {
 /// All rows.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Matrix {
-    /// Sorted by product as listed, scenario, transport.
+    /// Sorted by product as listed, scenario, transport, eras.
     pub rows: Vec<Row>,
 }
 
@@ -138,11 +142,30 @@ impl Row {
 // === impl Matrix ===
 
 impl Matrix {
-    /// The row of a cell.
+    /// The row of a cell with revisions that every product knows.
     pub fn find(&self, product: &str, scenario: Scenario, way: Way) -> Option<&Row> {
-        self.rows
-            .iter()
-            .find(|row| row.product == product && row.scenario == scenario && row.transport == way)
+        self.find_between(Mix::LegacyLegacy, product, scenario, way)
+    }
+
+    /// The row of a cell.
+    pub fn find_between(
+        &self,
+        mix: Mix,
+        product: &str,
+        scenario: Scenario,
+        way: Way,
+    ) -> Option<&Row> {
+        self.rows.iter().find(|row| {
+            row.eras == mix
+                && row.product == product
+                && row.scenario == scenario
+                && row.transport == way
+        })
+    }
+
+    /// The rows in which products can be compared: with revisions that all of them know.
+    pub fn comparable(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| row.eras == Mix::LegacyLegacy)
     }
 
     /// Adds a row, in the place of an older one of the same cell.
@@ -151,12 +174,15 @@ impl Matrix {
             other.product == row.product
                 && other.scenario == row.scenario
                 && other.transport == row.transport
+                && other.eras == row.eras
         };
         self.rows.retain(|other| !same(other));
         self.rows.push(row);
         self.rows.sort_by(|a, b| {
-            let key =
-                |row: &Row| (rank(&row.product), row.product.clone(), row.scenario, row.transport);
+            let key = |row: &Row| {
+                let product = (rank(&row.product), row.product.clone());
+                (product, row.scenario, row.transport, row.eras)
+            };
             key(a).cmp(&key(b))
         });
     }

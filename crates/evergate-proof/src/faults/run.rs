@@ -7,6 +7,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::faults::cell::Cell;
+use crate::faults::mix::Mix;
 use crate::faults::pace::Pace;
 use crate::faults::progress::Progress;
 use crate::faults::results::{Outcome, Results, Row, Way};
@@ -22,6 +23,8 @@ pub struct Selection {
     pub scenarios: Vec<Scenario>,
     /// These transports.
     pub ways: Vec<Way>,
+    /// These eras of client and server.
+    pub mixes: Vec<Mix>,
 }
 
 /// How a run ended.
@@ -45,7 +48,8 @@ impl Selection {
                 let products =
                     Product::ALL.iter().copied().filter(|product| product.understands_mcp());
                 for product in products.filter(|one| wanted(&self.products, one)) {
-                    cells.push(Cell { product, scenario, way });
+                    let mixes = Mix::of(product).iter().filter(|one| wanted(&self.mixes, one));
+                    cells.extend(mixes.map(|&mix| Cell { product, scenario, way, mix }));
                 }
             }
         }
@@ -117,6 +121,7 @@ fn row_from(cell: Cell, pace: Pace, version: &str, took_seconds: f64, outcome: O
         product: cell.product.name().to_owned(),
         scenario: cell.scenario,
         transport: cell.way,
+        eras: cell.mix,
         version: version.to_owned(),
         date: today(),
         short: pace.short,
@@ -173,13 +178,23 @@ mod tests {
             products: vec![Product::Evergate],
             scenarios: vec![Scenario::Outage],
             ways: vec![Way::Sse],
+            mixes: vec![Mix::ModernLegacy],
         };
-        let cell = Cell { product: Product::Evergate, scenario: Scenario::Outage, way: Way::Sse };
+        let cell = Cell {
+            product: Product::Evergate,
+            scenario: Scenario::Outage,
+            way: Way::Sse,
+            mix: Mix::ModernLegacy,
+        };
         assert_eq!(selection.cells(), [cell]);
         let all = Selection::default().cells();
         assert!(
             Scenario::ALL.iter().all(|scenario| all.iter().any(|cell| cell.scenario == *scenario))
         );
         assert!(all.iter().all(|cell| cell.product.understands_mcp()));
+        let theirs = all.iter().filter(|cell| cell.product != Product::Evergate);
+        assert!(
+            theirs.clone().count() > 0 && theirs.clone().all(|cell| cell.mix == Mix::default())
+        );
     }
 }

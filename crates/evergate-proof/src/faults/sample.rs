@@ -1,5 +1,6 @@
 //! Rows for tests.
 
+use crate::faults::mix::Mix;
 use crate::faults::results::{Matrix, Outcome, Row, Way};
 use crate::faults::scenario::Scenario;
 use crate::faults::verdict::{Grade, Tally};
@@ -32,6 +33,7 @@ pub(crate) fn row(product: &str, scenario: Scenario, transport: Way, outcome: Ou
         product: product.into(),
         scenario,
         transport,
+        eras: Mix::default(),
         version: "1.2.3".into(),
         date: "2026-11-15".into(),
         short: false,
@@ -57,7 +59,15 @@ pub(crate) fn matrix() -> Matrix {
     };
     let lost =
         Tally { grade: Grade::Lost, answered: 11, lost: 1, orphans: 1, blinks: 2, ..perfect() };
+    let between = |mix, outcome| Row {
+        eras: mix,
+        short: true,
+        ..row("evergate", Scenario::Outage, Way::Http, outcome)
+    };
     let rows = [
+        between(Mix::ModernLegacy, ran(Tally { calls: 7, answered: 7, ..perfect() })),
+        between(Mix::ModernModern, ran(lost.clone())),
+        between(Mix::LegacyModern, Outcome::NotApplicable("there is no such server".into())),
         row("someproxy", Scenario::Outage, Way::Http, ran(never)),
         row("evergate", Scenario::Outage, Way::Http, ran(perfect())),
         row("direct", Scenario::Outage, Way::Http, ran(lost)),

@@ -3,6 +3,7 @@
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
+use crate::faults::mix::Mix;
 use crate::product::Transport;
 
 /// One way in which things go wrong.
@@ -190,7 +191,8 @@ impl Scenario {
                  Perfect: the call is answered."
             }
             Self::SlowStart => {
-                "The server is restarted between calls, and takes its time to answer a handshake. Perfect: calls wait."
+                "The server is restarted between calls, and takes its time to answer a handshake (a modern server: \
+                 `server/discover`, and the first call). Perfect: calls wait."
             }
             Self::Flapping => {
                 "The server dies every second and is back half a second later (a stdio server: its process is killed \
@@ -210,7 +212,8 @@ impl Scenario {
             }
             Self::ListeningCut => {
                 "The connection on which the server speaks unasked is cut while nothing happens. Then the server gets a \
-                 new tool and says `list_changed`. Perfect: the client is told."
+                 new tool and says `list_changed`. Perfect: the client is told. A modern client listens all the time; if \
+                 what it listens on ends, that counts as a new handshake."
             }
         }
     }
@@ -234,6 +237,16 @@ impl Scenario {
             | Self::ToolsChanged
             | Self::GatewayRestart => &[Http, Sse, Stdio],
         }
+    }
+
+    /// Why it cannot be played between these eras, if it cannot.
+    pub fn rules_out(self, mix: Mix) -> Option<&'static str> {
+        let is_of_sessions = matches!(
+            self,
+            Self::Expired404 | Self::Expired400 | Self::Expired200 | Self::Expired401
+        );
+        (is_of_sessions && mix.has_modern_server())
+            .then_some("a modern server has no sessions that could expire")
     }
 
     /// How many servers the product is put in front of.

@@ -8,11 +8,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use evergate_testkit::{Fault, HttpServer, ListKind, Server, SessionLoss, stdio_server_path};
+use evergate_testkit::{Eras, Fault, HttpServer, ListKind, Server, SessionLoss, stdio_server_path};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::faults::scenario::Scenario;
 use crate::product::{Address, Port, Program, Transport, Upstream};
 
 /// One server.
@@ -24,7 +23,7 @@ pub struct Backend {
 
 #[derive(Debug)]
 enum Kind {
-    Port { http: HttpServer, transport: Transport, _port: Port },
+    Port { http: HttpServer, transport: Transport, modern: bool, _port: Port },
     Child(Box<Scripted>),
 }
 
@@ -34,6 +33,7 @@ enum Kind {
 struct Scripted {
     folder: TempDir,
     program: PathBuf,
+    modern: bool,
     slow_start: Option<Duration>,
 }
 
@@ -48,27 +48,31 @@ const BURIAL_GLANCE: Duration = Duration::from_millis(20);
 // === impl Backend ===
 
 impl Backend {
-    /// Starts a server of this name, or prepares one that the product will start.
+    /// Starts a server of this name, or prepares one that the product will start, and that may take a while to start
+    /// each time. A modern one speaks 2026-07-28 and nothing else.
     pub async fn start(
         name: &str,
         transport: Transport,
-        scenario: Scenario,
-        slow_start: Duration,
+        modern: bool,
+        slow_start: Option<Duration>,
     ) -> anyhow::Result<Self> {
         let kind = if transport == Transport::Stdio {
             let folder = tempfile::Builder::new().prefix("evergate-faults-").tempdir()?;
             let program = stdio_server_path()
                 .context("scripted-stdio-server is not built: cargo build -p evergate-testkit")?;
-            let slow_start = (scenario == Scenario::SlowStart).then_some(slow_start);
-            let scripted = Scripted { folder, program, slow_start };
+            let scripted = Scripted { folder, program, modern, slow_start };
             // It stalls once, in the first call that finds no such file.
             scripted.set("stalled", true)?;
             Kind::Child(Box::new(scripted))
         } else {
             let port = Port::free()?;
             let address = (Ipv4Addr::LOCALHOST, port.number()).into();
-            let http = HttpServer::start_on(Server::new(), address).await;
-            Kind::Port { http, transport, _port: port }
+            let server = Server::new();
+            if modern {
+                server.set_eras(Eras::Modern);
+            }
+            let http = HttpServer::start_on(server, address).await;
+            Kind::Port { http, transport, modern, _port: port }
         };
         Ok(Self { name: name.to_owned(), kind })
     }
@@ -149,10 +153,17 @@ impl Backend {
         }
     }
 
-    /// Takes its time for handshakes from now on. A child does from its first start.
+    /// Takes its time for handshakes from now on; without handshakes, to say what it is, and for its next call. A child
+    /// does from its first start.
     pub fn slow_handshakes(&self, by: Duration) {
-        if let Kind::Port { http, .. } = &self.kind {
-            http.server().inject(Fault::DelayAnswer(by)).on("initialize").forever();
+        if let Kind::Port { http, modern, .. } = &self.kind {
+            for method in ["initialize", "server/discover"] {
+                http.server().inject(Fault::DelayAnswer(by)).on(method).forever();
+            }
+            if *modern {
+                // Nobody has to ask what it is before calling it.
+                http.server().inject(Fault::DelayAnswer(by)).on("tools/call");
+            }
         }
     }
 
@@ -265,6 +276,9 @@ impl Scripted {
 
     fn as_program(&self) -> Program {
         let mut args = Vec::new();
+        if self.modern {
+            args.push("--modern".to_owned());
+        }
         let files = [
             ("--state-file", "executed"),
             ("--crash-while", "down"),

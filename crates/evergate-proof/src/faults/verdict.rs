@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 use crate::faults::client::Told;
 use crate::faults::scenario::Scenario;
@@ -62,7 +63,7 @@ pub struct Tally {
     pub recovery_seconds: Option<f64>,
     /// The longest that a call which failed took to say so.
     pub slowest_error_seconds: Option<f64>,
-    /// How often the client was told that its connection or session is gone.
+    /// How often the client was told that its connection or session is gone, or what it listens on.
     pub reinitialized: u32,
     /// Processes that outlived the product's orderly end.
     pub orphans: u64,
@@ -180,7 +181,7 @@ impl Tally {
             ambiguous: is(&is_ambiguous),
             recovery_seconds: recovered.map(seconds),
             slowest_error_seconds: slowest.map(seconds),
-            reinitialized: seen.reinitialized,
+            reinitialized: seen.reinitialized + unheard(seen),
             orphans,
             blinks: blinks(seen, expected_tools),
             news: story.news,
@@ -239,6 +240,13 @@ fn is_ambiguous(call: &Call) -> bool {
         // It says that it did not run. Then it should not have.
         Clarity::DidNotRun => call.executions > 0,
     }
+}
+
+/// How often a client had to listen anew although there was a product all along.
+fn unheard(seen: &Seen) -> u32 {
+    let away = |at: &&Instant| seen.gateway_away.iter().any(|away| away.hit(**at, **at));
+    let ended = seen.unheard.iter().filter(|at| !away(at)).count();
+    u32::try_from(ended).unwrap_or(u32::MAX)
 }
 
 fn blinks(seen: &Seen, expected: &[String]) -> u64 {

@@ -87,6 +87,8 @@ pub struct Seen {
     pub news: Vec<Instant>,
     /// How often the client found its connection gone.
     pub reinitialized: u32,
+    /// When what a client without a handshake listens on had ended.
+    pub unheard: Vec<Instant>,
     /// When the fault struck.
     pub strikes: Vec<Strike>,
     /// Times in which there was no product to ask.

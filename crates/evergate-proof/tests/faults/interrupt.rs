@@ -28,7 +28,14 @@ fn run(command: &mut Command) -> Output {
 fn the_list_names_products_scenarios_and_transports() {
     let out = tempfile::tempdir().unwrap();
     let said = text(&run(faults(out.path()).arg("--list")).stdout);
-    for word in ["evergate", "direct", "restart-busy", "one-dead-of-five", "http, sse, stdio"] {
+    for word in [
+        "evergate",
+        "direct",
+        "restart-busy",
+        "one-dead-of-five",
+        "http, sse, stdio",
+        "modern-legacy",
+    ] {
         assert!(said.contains(word), "no {word} in {said}");
     }
     assert_eq!(std::fs::read_dir(out.path()).unwrap().count(), 0, "it only lists");
@@ -37,9 +44,12 @@ fn the_list_names_products_scenarios_and_transports() {
 #[test]
 fn a_name_that_does_not_exist_is_refused_with_those_that_do() {
     let out = tempfile::tempdir().unwrap();
-    for (flag, known) in
-        [("--peer", "evergate"), ("--scenario", "outage"), ("--transport", "stdio")]
-    {
+    for (flag, known) in [
+        ("--peer", "evergate"),
+        ("--scenario", "outage"),
+        ("--transport", "stdio"),
+        ("--eras", "modern-modern"),
+    ] {
         let output = run(faults(out.path()).args([flag, "nonsense"]));
         assert_eq!(output.status.code(), Some(2));
         assert!(text(&output.stderr).contains(known), "{}", text(&output.stderr));
@@ -62,12 +72,13 @@ fn a_product_that_is_missing_is_reported_and_the_run_goes_on() {
         "--scenario",
         "expired400",
     ]);
+    command.args(["--eras", "legacy-legacy", "--eras", "modern-legacy"]);
     command.args(["--evergate", "/nowhere/evergate", "--peers-dir", "/nowhere"]);
     let output = run(&mut command);
     assert!(output.status.success(), "{}", text(&output.stderr));
     let results = Results::open(out.path().join("fault-matrix.json")).unwrap();
     let rows = &results.matrix().rows;
-    assert_eq!(rows.len(), 2);
+    assert_eq!(rows.len(), 4);
     assert!(rows.iter().all(|row| matches!(row.outcome, Outcome::NotInstalled(_))), "{rows:?}");
     let document = std::fs::read_to_string(out.path().join("fault-matrix.md")).unwrap();
     assert!(document.contains("not installed"));

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
-use evergate_testkit::{Fault, Server, serve_lines};
+use evergate_testkit::{Eras, Fault, Server, serve_lines};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 
@@ -18,6 +18,7 @@ A scripted MCP server on standard input and output.
 
 Usage: scripted-stdio-server [OPTIONS]
 
+  --modern                 speak 2026-07-28 and no revision with a handshake
   --exit-after N           exit when N tool calls were executed and every request answered
   --exit-code C            the code for --exit-after and --crash-on-start (default 1)
   --ignore-sigterm         survive SIGTERM (Unix)
@@ -48,6 +49,7 @@ without an answer, and `pid`, which returns the process id.
 #[derive(Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is one switch of the command line")]
 struct Flags {
+    modern: bool,
     exit_after: Option<u64>,
     exit_code: Option<u8>,
     ignore_sigterm: bool,
@@ -125,6 +127,9 @@ async fn run(flags: Flags) -> ExitCode {
         println!("Starting server, this is not JSON\n\n{{not json either");
     }
     let server = Server::new();
+    if flags.modern {
+        server.set_eras(Eras::Modern);
+    }
     script(&server, &flags);
     let answered_enough = server.wait_for(|counters| {
         let requests = counters.requests.iter().filter(|(method, _)| !is_notification(method));
@@ -259,6 +264,7 @@ impl Flags {
                 text.parse::<u64>().map_err(|_| format!("{flag} needs a number, not {text:?}"))
             };
             match flag.as_str() {
+                "--modern" => flags.modern = true,
                 "--exit-after" => flags.exit_after = Some(number(value()?)?),
                 "--exit-code" => {
                     let code = u8::try_from(number(value()?)?);

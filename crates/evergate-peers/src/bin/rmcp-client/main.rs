@@ -3,6 +3,7 @@
 //! It speaks the little language of `peers/clients/README.md`, as the clients in other languages do.
 
 mod bridge;
+mod listening;
 mod operations;
 mod transport;
 
@@ -12,11 +13,14 @@ use std::process::{ExitCode, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context as _, bail};
+use rmcp::ClientLifecycleMode;
 use rmcp::model::{
-    ClientConfig, ClientResult, ErrorCode, ErrorData, ServerNotification, ServerRequest,
+    ClientConfig, ClientResult, ErrorCode, ErrorData, ProtocolVersion, ServerNotification,
+    ServerRequest,
 };
 use rmcp::service::{
-    NotificationContext, Peer, RequestContext, RoleClient, RunningService, Service,
+    NotificationContext, RequestContext, RoleClient, RunningService, Service,
+    serve_client_with_lifecycle,
 };
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{
@@ -28,6 +32,7 @@ use tokio::process::Command;
 use tokio::task::JoinSet;
 
 use self::bridge::Bridge;
+use self::listening::Listening;
 use self::transport::Counted;
 
 /// What happened since it was last asked for.
@@ -37,6 +42,8 @@ type Events = Arc<Mutex<BTreeMap<&'static str, u64>>>;
 struct Client {
     events: Events,
 }
+
+type Running = RunningService<RoleClient, Client>;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -54,39 +61,59 @@ async fn main() -> ExitCode {
 async fn run() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match arguments[..] {
+    let (era, arguments) = match &arguments[..] {
+        ["--era", era, rest @ ..] => (*era, rest),
+        rest => ("legacy", rest),
+    };
+    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+    let era = match era {
+        "legacy" => ClientLifecycleMode::Initialize,
+        "modern" => ClientLifecycleMode::Discover { preferred_versions },
+        "auto" => ClientLifecycleMode::Auto { preferred_versions, legacy_version: None },
+        _ => bail!("no era {era}"),
+    };
+    match *arguments {
         ["--url", url] => {
             let bridge = Bridge::to(url)?;
             let client = UnixSocketHttpClient::new(&bridge.path(), url);
             // A gateway that needs the client to begin again has failed.
             let config =
                 StreamableHttpClientTransportConfig::with_uri(url).reinit_on_expired_session(false);
-            serve(StreamableHttpClientTransport::with_client(client, config)).await
+            serve(StreamableHttpClientTransport::with_client(client, config), era).await
         }
         ["--command", program, ref arguments @ ..] => {
             let mut command = Command::new(program);
             command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
             let mut child = command.kill_on_drop(true).spawn().context("cannot start")?;
             let streams = child.stdout.take().zip(child.stdin.take()).context("no pipes")?;
-            serve(streams.into_transport()).await
+            serve(streams.into_transport(), era).await
         }
-        _ => bail!("usage: rmcp-client (--url URL | --command COMMAND [ARGUMENT]...)"),
+        _ => bail!(
+            "usage: rmcp-client [--era legacy|modern|auto] (--url URL | --command COMMAND [ARGUMENT]...)"
+        ),
     }
 }
 
 /// Connects once, then does what standard input says. Commands run side by side.
-async fn serve(transport: impl Transport<RoleClient> + 'static) -> anyhow::Result<()> {
+async fn serve(
+    transport: impl Transport<RoleClient> + 'static,
+    era: ClientLifecycleMode,
+) -> anyhow::Result<()> {
     let events = Events::default();
     let transport = Counted::new(transport);
     let handshakes = transport.handshakes();
     let client = Client { events: events.clone() };
-    let running: RunningService<RoleClient, Client> =
-        rmcp::serve_client(client, transport).await.context("cannot connect")?;
-    let peer: &Peer<RoleClient> = running.peer();
-    let server =
-        peer.peer_info().map(|info| serde_json::to_value(&info.server_info)).transpose()?;
-    say(&json!({ "ok": true, "result": { "server": server, "initialize": handshakes.get() } }));
+    let running: Running =
+        serve_client_with_lifecycle(client, transport, era).await.context("cannot connect")?;
+    let running = Arc::new(running);
+    let about = running.peer().peer_info();
+    let server = about.as_ref().map(|info| serde_json::to_value(&info.server_info)).transpose()?;
+    let protocol = about.as_ref().map(|info| info.protocol_version.to_string());
+    let connected =
+        json!({ "server": server, "protocol": protocol, "initialize": handshakes.get() });
+    say(&json!({ "ok": true, "result": connected }));
 
+    let mut listening = Listening::new(events.clone());
     let mut commands = JoinSet::new();
     let mut lines = BufReader::new(tokio::io::stdin()).lines();
     while let Some(line) = lines.next_line().await? {
@@ -94,7 +121,11 @@ async fn serve(transport: impl Transport<RoleClient> + 'static) -> anyhow::Resul
         let id = command["id"].clone();
         match command["op"].as_str() {
             Some("close") => {
-                running.cancel().await?;
+                commands.shutdown().await;
+                listening.end().await;
+                if let Some(running) = Arc::into_inner(running) {
+                    running.cancel().await?;
+                }
                 say(&json!({ "id": id, "ok": true, "result": {} }));
                 return Ok(());
             }
@@ -103,10 +134,19 @@ async fn serve(transport: impl Transport<RoleClient> + 'static) -> anyhow::Resul
                 seen.insert("initialize", handshakes.get());
                 say(&json!({ "id": id, "ok": true, "result": seen }));
             }
+            Some("listen") => {
+                let mut answer = listening.begin(running.peer(), &command["filter"]).await;
+                answer["id"] = id;
+                say(&answer);
+            }
+            Some("unlisten") => {
+                listening.end().await;
+                say(&json!({ "id": id, "ok": true, "result": {} }));
+            }
             _ => {
-                let peer = peer.clone();
+                let running = running.clone();
                 commands.spawn(async move {
-                    let mut answer = operations::perform(&peer, &command).await;
+                    let mut answer = operations::perform(&running, &command).await;
                     answer["id"] = id;
                     say(&answer);
                 });
@@ -119,6 +159,19 @@ async fn serve(transport: impl Transport<RoleClient> + 'static) -> anyhow::Resul
 
 fn lock(events: &Events) -> std::sync::MutexGuard<'_, BTreeMap<&'static str, u64>> {
     events.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The event that counts a notification.
+fn event(notification: &ServerNotification) -> &'static str {
+    match notification {
+        ServerNotification::ProgressNotification(_) => "progress",
+        ServerNotification::LoggingMessageNotification(_) => "log_message",
+        ServerNotification::ResourceUpdatedNotification(_) => "resource_updated",
+        ServerNotification::ResourceListChangedNotification(_) => "resources_changed",
+        ServerNotification::ToolListChangedNotification(_) => "tools_changed",
+        ServerNotification::PromptListChangedNotification(_) => "prompts_changed",
+        _ => "other",
+    }
 }
 
 /// One line, written at once.
@@ -171,15 +224,7 @@ impl Service<RoleClient> for Client {
         notification: ServerNotification,
         _: NotificationContext<RoleClient>,
     ) -> Result<(), ErrorData> {
-        self.count(match notification {
-            ServerNotification::ProgressNotification(_) => "progress",
-            ServerNotification::LoggingMessageNotification(_) => "log_message",
-            ServerNotification::ResourceUpdatedNotification(_) => "resource_updated",
-            ServerNotification::ResourceListChangedNotification(_) => "resources_changed",
-            ServerNotification::ToolListChangedNotification(_) => "tools_changed",
-            ServerNotification::PromptListChangedNotification(_) => "prompts_changed",
-            _ => "other",
-        });
+        self.count(event(&notification));
         Ok(())
     }
 

@@ -28,6 +28,17 @@ pub(crate) enum ClientKind {
     Rmcp,
 }
 
+/// Which revisions it speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Era {
+    /// Those with a handshake.
+    Legacy,
+    /// 2026-07-28, without asking.
+    Modern,
+    /// Whatever its SDK makes of what the gateway says.
+    Auto,
+}
+
 /// How it reaches the gateway.
 #[derive(Debug, Clone)]
 pub(crate) enum Target {
@@ -39,6 +50,7 @@ pub(crate) enum Target {
 /// One connected client. It does not outlive this value.
 pub(crate) struct Client {
     pub(crate) kind: ClientKind,
+    era: Era,
     child: Child,
     input: tokio::sync::Mutex<ChildStdin>,
     next_id: AtomicU64,
@@ -71,12 +83,31 @@ impl ClientKind {
     }
 }
 
+// === impl Era ===
+
+impl Era {
+    /// As on the clients' command lines.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Legacy => "legacy",
+            Self::Modern => "modern",
+            Self::Auto => "auto",
+        }
+    }
+}
+
 // === impl Client ===
 
 impl Client {
-    /// Connects, or panics with what the client said.
+    /// Connects with a handshake, or panics with what the client said.
     pub(crate) async fn connect(kind: ClientKind, target: &Target) -> Self {
+        Self::connect_in(Era::Legacy, kind, target).await
+    }
+
+    /// Connects, or panics with what the client said. All but the first era have to come to 2026-07-28.
+    pub(crate) async fn connect_in(era: Era, kind: ClientKind, target: &Target) -> Self {
         let mut command = kind.command();
+        command.args(["--era", era.name()]);
         match target {
             Target::Url(url) => command.args(["--url", url]),
             Target::Sse(url) => command.args(["--sse", url]),
@@ -90,11 +121,14 @@ impl Client {
         let first = first.unwrap_or_else(|| panic!("{kind:?} ended before it connected"));
         let connected: Value = serde_json::from_str(&first).unwrap();
         assert_eq!(connected["ok"], true, "{kind:?}: {connected}");
+        if era != Era::Legacy {
+            assert_eq!(connected["result"]["protocol"], "2026-07-28", "{kind:?}: {connected}");
+        }
         let input = tokio::sync::Mutex::new(child.stdin.take().unwrap());
         let waiting = Waiting::default();
         let mut reader = JoinSet::new();
         reader.spawn(read_answers(lines, waiting.clone()));
-        Self { kind, child, input, next_id: AtomicU64::new(1), waiting, _reader: reader }
+        Self { kind, era, child, input, next_id: AtomicU64::new(1), waiting, _reader: reader }
     }
 
     /// Does one thing. Several may be under way.
@@ -163,9 +197,10 @@ impl Client {
         self.get("events", json!({})).await
     }
 
-    /// Ends it, after making sure that it sent one handshake in all its life.
+    /// Ends it, after making sure that it sent one handshake in all its life, or none if its era has none.
     pub(crate) async fn close(mut self) {
-        assert_eq!(self.events().await["initialize"], 1, "{:?}", self.kind);
+        let handshakes = u64::from(self.era == Era::Legacy);
+        assert_eq!(self.events().await["initialize"], handshakes, "{:?}", self.kind);
         self.get("close", json!({})).await;
         // Some of them wait for background work that nobody needs any more.
         if timeout(PATIENCE, self.child.wait()).await.is_err() {

@@ -14,7 +14,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-use super::{Target, Upstream};
+use super::{Target, Upstream, built};
 
 /// A gateway in front of some servers. It does not outlive this value, nor do its children.
 pub(crate) struct Gateway {
@@ -139,13 +139,6 @@ async fn launch(directory: &TempDir, port: u16) -> (Child, String) {
     (child, url)
 }
 
-/// The gateway's program, which Cargo puts beside the tests or above them.
 fn program() -> OsString {
-    let name = format!("evergate{}", std::env::consts::EXE_SUFFIX);
-    let test = std::env::current_exe().unwrap();
-    let mut places = test.ancestors().skip(1).take(3).map(|directory| directory.join(&name));
-    let found = places.find(|path| path.is_file());
-    found
-        .expect("evergate is not built: run `cargo build -p evergate` first, or test the whole workspace")
-        .into_os_string()
+    built("evergate").into_os_string()
 }

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use evergate_peers::{Peer, free_port, installed, npm_program, ours};
+use evergate_testkit::{Eras, HttpServer, Server};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use super::until;
+use super::{built, until};
 
 /// One server: what the gateway's configuration says of it, and a way to kill it.
 pub(crate) struct Upstream {
@@ -24,6 +25,8 @@ pub(crate) struct Upstream {
 enum Life {
     /// This test does, on a port.
     Ours(Box<Peer>),
+    /// This test does, in its own process.
+    Kit(HttpServer),
     /// The gateway does, as a child with a command line that nobody else has: this word is in it.
     Child(String),
 }
@@ -123,6 +126,39 @@ impl Upstream {
         })
     }
 
+    /// The Python SDK with the fixtures of the conformance suite, in both eras.
+    pub(crate) fn python_fixtures() -> Self {
+        Self::on_port("http", "/mcp", |port, _| {
+            let mut command = Command::new(installed("python/bin/python"));
+            command.arg(ours("servers/conformance_server.py")).env("PORT", port.to_string());
+            command
+        })
+    }
+
+    /// The test kit with the fixtures of the conformance suite: `legacy`, `modern` or `both`.
+    pub(crate) fn kit_fixtures(eras: &str) -> Self {
+        Self::on_port("http", "/mcp", |port, _| {
+            let mut command = Command::new(built("conformance-server"));
+            command.args(["--eras", eras, "--port", &port.to_string()]);
+            command
+        })
+    }
+
+    /// The test kit with its own tools, in this process: it can be asked what happened.
+    pub(crate) async fn kit(eras: Eras) -> Self {
+        let server = Server::new();
+        server.set_eras(eras);
+        let http = HttpServer::start(server).await;
+        let entry = json!({ "type": "http", "url": http.url() });
+        Self { entry, life: Life::Kit(http), directory: tempfile::tempdir().unwrap() }
+    }
+
+    /// What happened in a server of the test kit, and a way to make more happen.
+    pub(crate) fn server(&self) -> &Server {
+        let Life::Kit(http) = &self.life else { panic!("not of the test kit") };
+        http.server()
+    }
+
     /// What the gateway's configuration says of it.
     pub(crate) fn entry(&self) -> &Value {
         &self.entry
@@ -146,6 +182,11 @@ impl Upstream {
     pub(crate) async fn kill_and_restart(&mut self) {
         match &mut self.life {
             Life::Ours(peer) => peer.restart().await,
+            Life::Kit(http) => {
+                http.kill().await;
+                http.server().forget_sessions();
+                http.revive().await;
+            }
             Life::Child(_) => {
                 until("a child to kill", async || !self.children().is_empty()).await;
                 let old = self.children();

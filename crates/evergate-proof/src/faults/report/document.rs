@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::faults::host::GONE;
+use crate::faults::mix::Mix;
 use crate::faults::pace::{LOOK_EVERY, PAUSE, Pace};
-use crate::faults::report::{first_line, in_a_word, pace_of};
+use crate::faults::report::{eras, first_line, in_a_word, pace_of};
 use crate::faults::results::{Matrix, Outcome, Row, Way};
 use crate::faults::scenario::Scenario;
 use crate::faults::script::News;
@@ -21,7 +22,17 @@ const BUSY: f64 = 1.0;
 /// The whole document.
 pub fn markdown(matrix: &Matrix) -> String {
     let mut text = String::new();
-    let parts = [beginning, summary, overview, imperfect, rules, details, products, reproduce];
+    let parts = [
+        beginning,
+        summary,
+        overview,
+        eras::between,
+        imperfect,
+        rules,
+        details,
+        products,
+        reproduce,
+    ];
     for part in parts {
         text += &part(matrix);
     }
@@ -62,7 +73,7 @@ new handshakes | list blinked | orphans |
 "
     .to_owned();
     for product in matrix.products() {
-        let rows: Vec<&Row> = matrix.rows.iter().filter(|row| row.product == product).collect();
+        let rows: Vec<&Row> = matrix.comparable().filter(|row| row.product == product).collect();
         let tallies: Vec<&Tally> = rows.iter().filter_map(|row| row.tally()).collect();
         let version = rows.last().map_or("-", |row| row.version.as_str());
         let sum = |of: fn(&Tally) -> u64| tallies.iter().map(|tally| of(tally)).sum::<u64>();
@@ -131,12 +142,12 @@ fn overview(matrix: &Matrix) -> String {
             );
         }
     }
-    text.push('\n');
+    text += "\nSeconds: from the end of the fault to the first good call, calls that were waiting included.\n\n";
     text
 }
 
 /// A cell of the overview.
-fn short(row: &Row) -> String {
+pub(super) fn short(row: &Row) -> String {
     match &row.outcome {
         Outcome::Ran(tally) => {
             let back = tally.recovery_seconds.map(|seconds| format!(" {seconds:.2} s"));
@@ -151,8 +162,6 @@ fn short(row: &Row) -> String {
 
 fn imperfect(matrix: &Matrix) -> String {
     let mut text = "\
-Seconds: from the end of the fault to the first good call, calls that were waiting included.
-
 ## Where Evergate is not perfect
 
 "
@@ -168,7 +177,12 @@ Seconds: from the end of the fault to the first good call, calls that were waiti
             let said = row.tally().and_then(|tally| tally.errors.first());
             let said = said.map(|(text, _)| format!(": `{}`", inline(text))).unwrap_or_default();
             let (scenario, way) = (row.scenario.title(), row.transport.name());
-            format!("- {scenario} ({way}): {}{said}\n", in_a_word(row))
+            let mix = if row.eras == Mix::default() {
+                String::new()
+            } else {
+                format!(", {}", row.eras.title())
+            };
+            format!("- {scenario} ({way}{mix}): {}{said}\n", in_a_word(row))
         })
         .collect();
     if lines.is_empty() {
@@ -181,7 +195,7 @@ Seconds: from the end of the fault to the first good call, calls that were waiti
 }
 
 fn rules(matrix: &Matrix) -> String {
-    let any_short = matrix.rows.iter().any(|row| row.short);
+    let any_short = matrix.comparable().any(|row| row.short);
     let pace = matrix.rows.first().map_or(Pace::FULL, pace_of);
     let words =
         |list: &[&str]| list.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
@@ -199,7 +213,9 @@ to get a call through, plus the time that calls take which are waiting by then. 
 more caller begins at the end of the fault, so that a call that is stuck does not hide that others work.
 - **Re-initialize**: the client keeps its connection until the SDK says that it is closed, or a request fails with \
 HTTP 404 or with one of these: {gone}. Then it makes a new one, and that is counted. An error that comes as the result \
-of a tool (`isError`) is for the model, and no host reconnects because of it.
+of a tool (`isError`) is for the model, and no host reconnects because of it. A client without a handshake has nothing \
+to begin again but what it listens on for changes; when that ends although the product was there, it is counted in the \
+same way.
 - **Answered**: the call's own result came. **Lost silently**: nothing came until the client's own deadline, or \
 somebody else's result did.
 - **Executed twice**: the server counted more than one execution of a call to a tool without annotations. A second \
@@ -238,7 +254,7 @@ error is clear.
 fn details(matrix: &Matrix) -> String {
     let mut text = "## Scenario by scenario\n\n".to_owned();
     for scenario in Scenario::ALL {
-        let rows: Vec<_> = matrix.rows.iter().filter(|row| row.scenario == *scenario).collect();
+        let rows: Vec<_> = matrix.comparable().filter(|row| row.scenario == *scenario).collect();
         if rows.is_empty() {
             continue;
         }
@@ -347,6 +363,7 @@ fn reproduce(_: &Matrix) -> String {
 ```sh
 ./scripts/faults                                    # everything
 ./scripts/faults --peer evergate --scenario outage  # one product, one scenario: replaces only those rows
+./scripts/faults --peer evergate --eras modern-modern  # only that mix of revisions
 ./scripts/faults --list                             # what there is
 ```
 

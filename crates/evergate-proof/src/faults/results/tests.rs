@@ -43,3 +43,22 @@ fn a_file_that_somebody_else_wrote_is_not_overwritten() {
     let problem = Results::open(file).unwrap_err();
     assert!(format!("{problem:#}").contains("is not what this program wrote"), "{problem:#}");
 }
+
+#[test]
+fn rows_from_before_there_were_eras_are_of_two_sides_with_a_handshake() {
+    let mut old = serde_json::to_value(matrix()).unwrap();
+    let rows = old["rows"].as_array_mut().unwrap();
+    rows.retain(|row| row["eras"] == "legacy-legacy");
+    for row in rows {
+        row.as_object_mut().unwrap().remove("eras");
+    }
+    let mut read: Matrix = serde_json::from_value(old).unwrap();
+    let before = read.rows.len();
+    assert!(read.comparable().count() == before && before > 0);
+    let mut newer = row("evergate", Scenario::Outage, Way::Http, Outcome::Ran(Box::new(perfect())));
+    newer.eras = Mix::ModernModern;
+    read.put(newer.clone());
+    assert_eq!(read.rows.len(), before + 1, "another mix is another cell");
+    let found = read.find_between(Mix::ModernModern, "evergate", Scenario::Outage, Way::Http);
+    assert_eq!(found, Some(&newer));
+}

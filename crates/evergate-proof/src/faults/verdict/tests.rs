@@ -155,6 +155,20 @@ fn lists_blink_when_they_fail_or_lack_tools_while_the_product_is_there() {
 }
 
 #[test]
+fn what_a_client_listens_on_may_end_with_the_product_only() {
+    let with = |unheard: &[u64]| {
+        count(&Seen {
+            calls: vec![call(Tool::Echo, 250, 300, End::Answered, 1)],
+            unheard: unheard.iter().map(|ms| at(*ms)).collect(),
+            gateway_away: vec![Strike { from: at(55), to: at(80) }],
+            ..Seen::default()
+        })
+    };
+    assert_eq!((with(&[60]).reinitialized, with(&[60]).grade), (0, Grade::Perfect));
+    assert_eq!((with(&[60, 500]).reinitialized, with(&[60, 500]).grade), (1, Grade::Noticed));
+}
+
+#[test]
 fn error_texts_are_grouped_without_what_differs_every_time() {
     let calls =
         [(90, "no answer to call-90 within 6.001s"), (95, "no answer to call-95 within 6.22s")];
