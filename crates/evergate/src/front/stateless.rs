@@ -88,8 +88,8 @@ pub(super) async fn answer(
     headers: &mut HeaderMap,
 ) -> Result<Reply, Refusal> {
     let (id, method, params) = match message {
-        Message::Request { .. } if front.gateway.draining.is_cancelled() => {
-            return Err(Refusal::Draining);
+        Message::Request { id, .. } if front.gateway.draining.is_cancelled() => {
+            return Ok(Rejected::from(Refusal::Draining).reply(&id));
         }
         Message::Request { id, method, params } => (id, method, params),
         // To cancel a request its stream is closed; what a notification names could be somebody else's.
@@ -101,7 +101,9 @@ pub(super) async fn answer(
         Err(rejected) => return Ok(rejected.reply(&id)),
     };
     let client = front.gateway.principal(caller, scope_of(server), headers, &envelope);
-    let client = client.ok_or(Refusal::TooManySessions)?;
+    let Some(client) = client else {
+        return Ok(Rejected::from(Refusal::TooManySessions).reply(&id));
+    };
     if method == "tools/call"
         && let Some(name) = front.gateway.wrong_header(&client, params.as_ref(), headers)
     {
@@ -213,6 +215,12 @@ fn answered(id: &RawJson, answer: &Answer) -> Reply {
 }
 
 // === impl Rejected ===
+
+impl From<Refusal> for Rejected {
+    fn from(refusal: Refusal) -> Self {
+        Self { status: refusal.status(), error: plain(refusal.code(), refusal.message()) }
+    }
+}
 
 impl Rejected {
     fn reply(self, id: &RawJson) -> Reply {

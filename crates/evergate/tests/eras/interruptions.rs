@@ -150,9 +150,7 @@ async fn a_gateway_that_drains_answers_what_is_under_way_and_refuses_the_rest() 
     gateway.signal(Signal::TERM);
     let ready = Http::new(&gateway.at("/readyz"));
     until("it drains", async || ready.get(&[]).await.status == 503).await;
-    let list = client.draft("tools/list", json!({}));
-    let refused = list.send_text(&list.body.to_string()).await;
-    assert_eq!((refused.status.as_u16(), &refused.json()["error"]["code"]), (503, &json!(-31001)));
+    client.request("tools/list", json!({})).await.error(503, -31001);
     up.server.release_held();
     assert_eq!(held.await.unwrap().text(), "released");
     assert!(gateway.ended().await.success());
