@@ -54,34 +54,22 @@ fn ruled_out(scenario: Scenario, way: Way, mix: Mix) -> Option<&'static str> {
     scenario.rules_out(mix).or(mix.rules_out(way.transport()))
 }
 
-/// The same with a client, a server, or both of 2026-07-28, side by side: cells mostly wait.
-async fn assert_perfect_between_eras(scenario: Scenario, way: Way) {
-    let [_, others @ ..] = Mix::ALL else { panic!("no mixes") };
-    let cells = others.iter().map(|mix| assert_perfect(scenario, way, *mix));
+/// With every mix of revisions, side by side: cells mostly wait.
+async fn assert_perfect_with_every_mix(scenario: Scenario, way: Way) {
+    let cells = Mix::ALL.iter().map(|mix| assert_perfect(scenario, way, *mix));
     futures_util::future::join_all(cells).await;
 }
 
-/// Two tests per scenario and transport.
+/// One test per scenario and transport.
 macro_rules! cells {
     ($($test:ident: $scenario:ident, $way:ident;)*) => {
         $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             #[ignore = "needs scripts/install-peers"]
             async fn $test() {
-                assert_perfect(Scenario::$scenario, Way::$way, Mix::LegacyLegacy).await;
+                assert_perfect_with_every_mix(Scenario::$scenario, Way::$way).await;
             }
         )*
-
-        mod between_eras {
-            use super::*;
-            $(
-                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-                #[ignore = "needs scripts/install-peers"]
-                async fn $test() {
-                    assert_perfect_between_eras(Scenario::$scenario, Way::$way).await;
-                }
-            )*
-        }
 
         const TESTED: &[(Scenario, Way)] = &[$((Scenario::$scenario, Way::$way)),*];
     };
