@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use evergate_runtime::{ServerHandle, Settings};
+use evergate_runtime::{Protocol, ServerHandle, Settings};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -90,12 +90,28 @@ async fn stdio_kill_under_load() {
     shut_down(hub).await;
 }
 
+/// Nothing is lost with a server that keeps nothing, and this one has nothing to say unasked: nobody need notice.
+#[tokio::test]
+async fn http_restart_while_idle_without_a_handshake() {
+    let directory = tempfile::tempdir().unwrap();
+    let (mut peer, settings) = over_http(&directory.path().join("log"));
+    let (hub, s) = hub(settings.protocol(Protocol::Modern));
+    listed(&hub).await;
+    for _ in 0..3 {
+        peer.restart().await;
+        let answer = s.call_tool("echo", echo("hi")).await.unwrap();
+        assert_eq!(text(&answer), "hi");
+    }
+    shut_down(hub).await;
+    peer.stop().await;
+}
+
 /// Nobody calls anything: the listening stream notices.
 #[tokio::test]
 async fn http_restart_while_idle() {
     let directory = tempfile::tempdir().unwrap();
     let (mut peer, settings) = over_http(&directory.path().join("log"));
-    let (hub, s) = hub(settings);
+    let (hub, s) = hub(settings.protocol(Protocol::Legacy));
     listed(&hub).await;
     for _ in 0..3 {
         let before = generation(&s);

@@ -220,25 +220,12 @@ impl Gateway {
         };
         let method = forwarded.method.clone();
         let method = method.as_str();
-        let is_stateless = context.rounds.is_some();
-        if is_stateless && let Some(answer) = self.not_offered(client, method).await {
+        if let Some(rounds) = &context.rounds
+            && let Some(answer) = self.without_session(client, rounds, &forwarded, context).await
+        {
             return answer;
         }
         match method {
-            "server/discover" if is_stateless => Answer::Result(self.discover(client).await),
-            _ if is_stateless && tasks::is_about_one(method) => {
-                if let Some(lacking) =
-                    context.rounds.as_ref().and_then(|rounds| rounds.lacks_tasks())
-                {
-                    return Answer::Error(error_body::missing_capability(&lacking));
-                }
-                let owner = params.as_ref().and_then(|params| self.task_owner(client, params));
-                let Some((server, params)) = owner else {
-                    return invalid("no task of this name is known here");
-                };
-                forwarded.params = Some(params);
-                forward(self, client, &server, forwarded, context).await
-            }
             "ping" => Answer::Result(RawJson::empty_object()),
             "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => {
                 if fields.cursor.is_some() {
@@ -246,15 +233,13 @@ impl Gateway {
                 }
                 self.first_lists(client).await;
                 let view = self.view(client);
-                let is_there = |server: &str| {
+                if context.rounds.is_none() {
+                    return Answer::Result(view.list(method));
+                }
+                Answer::Result(view.list_to_keep(method, |server| {
                     let handle = self.server_for(client, server);
                     handle.is_some_and(|handle| handle.protocol().is_some())
-                };
-                Answer::Result(if is_stateless {
-                    view.list_to_keep(method, is_there)
-                } else {
-                    view.list(method)
-                })
+                }))
             }
             "prompts/get" => {
                 let Some(name) = fields.name.and_then(params::text) else {
@@ -309,6 +294,36 @@ impl Gateway {
                 )),
             },
         }
+    }
+
+    /// Answers what only clients without a session can ask, and refuses what they cannot.
+    async fn without_session(
+        self: &Arc<Self>,
+        client: &Arc<Client>,
+        rounds: &Rounds,
+        forwarded: &Forward,
+        context: &RequestContext,
+    ) -> Option<Answer> {
+        let method = forwarded.method.as_str();
+        if let Some(answer) = self.not_offered(client, method).await {
+            return Some(answer);
+        }
+        if method == "server/discover" {
+            return Some(Answer::Result(self.discover(client).await));
+        }
+        if !tasks::is_about_one(method) {
+            return None;
+        }
+        if let Some(lacking) = rounds.lacks_tasks() {
+            return Some(Answer::Error(error_body::missing_capability(&lacking)));
+        }
+        let asked = forwarded.params.as_ref();
+        let Some((server, params)) = asked.and_then(|params| self.task_owner(client, params))
+        else {
+            return Some(invalid("no task of this name is known here"));
+        };
+        let forwarded = Forward { params: Some(params), ..forwarded.clone() };
+        Some(forward(self, client, &server, forwarded, context).await)
     }
 
     /// The header of a tool call that does not say what its argument does.
