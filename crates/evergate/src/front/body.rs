@@ -70,8 +70,12 @@ pub(super) fn refusal(refusal: Refusal) -> Reply {
     let body = ReplyBody::whole(refusal.body().into());
     let mut reply = with(refusal.status(), Some("application/json"), body);
     match refusal {
-        Refusal::TooManySessions | Refusal::TooManyRequests | Refusal::Draining => {
+        Refusal::TooManySessions | Refusal::TooManyRequests => {
             reply.headers_mut().insert(RETRY_AFTER, RETRY_LATER);
+        }
+        Refusal::Draining => {
+            reply.headers_mut().insert(RETRY_AFTER, RETRY_LATER);
+            close_after(&mut reply);
         }
         Refusal::Unauthorized => {
             reply.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -4,7 +4,8 @@
 
 mod without_session;
 
-use std::future::{Future as _, poll_fn};
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
@@ -197,7 +198,7 @@ impl Piped {
         };
         let (myself, unanswered) = (self.clone(), Unanswered::new(self));
         let headers = headers.and_then(|mut headers| self.gateway.to_pass_on(&mut headers));
-        let mut answering = Box::pin(async move {
+        let answering = Box::pin(async move {
             let context = RequestContext {
                 stream: Outlet::Pipe(myself.pipe.clone()),
                 headers,
@@ -211,7 +212,11 @@ impl Piped {
             }
             drop(unanswered);
         });
-        // Begun before the next message is looked at: that may be the cancellation of this one.
+        self.begin_at_once(answering).await;
+    }
+
+    /// Begins an answer before the next message is looked at: that may be the cancellation of this one.
+    async fn begin_at_once(&self, mut answering: Pin<Box<dyn Future<Output = ()> + Send>>) {
         let begun = poll_fn(|context| Poll::Ready(answering.as_mut().poll(context))).await;
         if begun.is_pending() {
             self.gateway.tasks.spawn(answering);
@@ -221,7 +226,7 @@ impl Piped {
     /// Why no request is taken now, whatever it is.
     fn refuses_all(&self) -> Option<RawJson> {
         if self.gateway.draining.is_cancelled() {
-            return Some(plain(Refusal::Draining.code(), Refusal::Draining.message()));
+            return Some(Refusal::Draining.error());
         }
         (!self.has_room()).then(|| plain(NOT_SENT, "too many requests are not answered yet"))
     }

@@ -89,7 +89,9 @@ pub(super) async fn answer(
 ) -> Result<Reply, Refusal> {
     let (id, method, params) = match message {
         Message::Request { id, .. } if front.gateway.draining.is_cancelled() => {
-            return Ok(Rejected::from(Refusal::Draining).reply(&id));
+            let mut reply = Rejected::from(Refusal::Draining).reply(&id);
+            body::close_after(&mut reply);
+            return Ok(reply);
         }
         Message::Request { id, method, params } => (id, method, params),
         // To cancel a request its stream is closed; what a notification names could be somebody else's.
@@ -218,7 +220,7 @@ fn answered(id: &RawJson, answer: &Answer) -> Reply {
 
 impl From<Refusal> for Rejected {
     fn from(refusal: Refusal) -> Self {
-        Self { status: refusal.status(), error: plain(refusal.code(), refusal.message()) }
+        Self { status: refusal.status(), error: refusal.error() }
     }
 }
 

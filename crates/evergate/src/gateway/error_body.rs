@@ -124,19 +124,26 @@ impl Refusal {
             Self::TooManyRequests => "too many requests of this client are not answered yet",
             Self::Forbidden => "this key may not do that",
             Self::ForbiddenOrigin => "requests with this Host or Origin are not allowed",
-            Self::Draining => "the gateway is shutting down",
+            Self::Draining => {
+                "the gateway is shutting down: this was not sent, call again in a moment"
+            }
             Self::Internal => "the gateway failed on this request",
             Self::BadEventId => "this Last-Event-ID was not given out here",
         }
     }
 
     pub(crate) fn body(self) -> String {
-        let body = json!({
-            "jsonrpc": "2.0",
-            "id": null,
-            "error": { "code": self.code(), "message": self.message() },
-        });
-        body.to_string()
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{}}}", self.error().as_str())
+    }
+
+    /// The error object. What passes says that nothing was done.
+    pub(crate) fn error(self) -> RawJson {
+        let (code, message) = (self.code(), self.message());
+        if code != NOT_SENT {
+            return plain(code, message);
+        }
+        let data = json!({ "outcome": "not_sent", "retryable": true });
+        RawJson::from(json!({ "code": code, "message": message, "data": data }))
     }
 }
 

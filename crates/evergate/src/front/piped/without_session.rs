@@ -1,8 +1,6 @@
 //! Requests that bring everything along (2026-07-28), on a stream for everything.
 
-use std::future::{Future as _, poll_fn};
 use std::sync::Arc;
-use std::task::Poll;
 
 use evergate_runtime::RawJson;
 use http::HeaderMap;
@@ -57,7 +55,7 @@ impl Piped {
         }
         let headers = headers.and_then(|mut headers| self.gateway.to_pass_on(&mut headers));
         let (myself, id, unanswered) = (self.clone(), id.clone(), Unanswered::new(self));
-        let mut answering = Box::pin(async move {
+        let answering = Box::pin(async move {
             let gateway = &myself.gateway;
             let request = (method, params);
             let answer = async {
@@ -79,11 +77,7 @@ impl Piped {
             }
             drop(unanswered);
         });
-        // Begun before the next message is looked at: that may be the cancellation of this one.
-        let begun = poll_fn(|context| Poll::Ready(answering.as_mut().poll(context))).await;
-        if begun.is_pending() {
-            self.gateway.tasks.spawn(answering);
-        }
+        self.begin_at_once(answering).await;
         Ok(())
     }
 
