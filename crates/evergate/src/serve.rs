@@ -43,8 +43,6 @@ pub(crate) struct Options {
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 /// How long connections may take to end once there is nothing left to answer.
 const LAST_BYTES: Duration = Duration::from_secs(2);
-/// How long requests are still refused before connections are closed: longer than a request is on its way.
-const LAST_REFUSALS: Duration = Duration::from_millis(100);
 
 /// Serves over HTTP until told to end. `sources` is what to read again when it changes.
 pub(crate) async fn http(
@@ -105,8 +103,6 @@ pub(crate) async fn http(
                 "calls were cut off: the drain time is over"
             );
         }
-        // Whoever is about to send something is told that it was not taken, which a closed connection does not say.
-        tokio::time::sleep(LAST_REFUSALS).await;
         stop.cancel();
         connections.ended(LAST_BYTES).await;
         drop(carriers);

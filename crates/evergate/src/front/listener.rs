@@ -2,18 +2,21 @@
 
 use std::convert::Infallible;
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use tokio::net::TcpListener;
+use hyper::service::{HttpService, service_fn};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::Front;
 use super::alarm::Alarms;
+use super::body::ReplyBody;
 use super::impatient::Impatient;
 use crate::cancelled::cancelled;
 use crate::tasks::Tasks;
@@ -22,6 +25,10 @@ use crate::tasks::Tasks;
 const HEADERS_WITHIN: Duration = Duration::from_secs(30);
 /// Connections at once; further ones wait to be accepted.
 const MAX_CONNECTIONS: usize = 16_384;
+/// How long requests are still refused before connections are closed: longer than a request is on its way.
+const LAST_REFUSALS: Duration = Duration::from_millis(200);
+/// More than the system lets in by itself.
+const MAX_LAST: usize = 4096;
 /// After a failure to accept, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -29,7 +36,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug, Clone)]
 pub(crate) struct Places(Arc<Semaphore>);
 
-/// Serves until `stop`; then no connection is accepted, and each one ends after the response it is at.
+/// Serves until `stop`; then no connection is accepted, and each one ends after the response it is at, or a moment later.
 pub(crate) async fn serve(
     listener: TcpListener,
     front: Arc<Front>,
@@ -42,44 +49,78 @@ pub(crate) async fn serve(
         let Ok(place) = places.0.clone().acquire_owned().await else { return };
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            () = stop.cancelled() => return,
+            () = stop.cancelled() => break,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        match accepted {
+            Ok((stream, _)) => {
+                let attending = attend(stream, front.clone(), stop.clone());
+                tasks.spawn(async move {
+                    attending.await;
+                    drop(place);
+                });
+            }
+            Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
-                if !is_of_one_connection(&error) {
-                    tracing::warn!(%error, "cannot accept connections");
-                    tokio::time::sleep(PAUSE).await;
-                }
-                continue;
+                tracing::warn!(%error, "cannot accept connections");
+                tokio::time::sleep(PAUSE).await;
             }
-        };
-        // Answers are small and wanted now.
-        let _ = stream.set_nodelay(true);
-        let (front, stop) = (front.clone(), stop.clone());
-        tasks.spawn(async move {
-            let service = service_fn(move |request| {
-                front.clone().answer(request).map(|reply| Ok::<_, Infallible>(*reply))
-            });
-            let connection = http1::Builder::new()
-                .timer(Alarms)
-                .header_read_timeout(HEADERS_WITHIN)
-                .serve_connection(Impatient::new(stream), service);
-            tokio::pin!(connection);
-            let result = tokio::select! {
-                biased;
-                result = connection.as_mut() => result,
-                () = cancelled(&stop) => {
-                    connection.as_mut().graceful_shutdown();
-                    connection.await
-                }
-            };
-            if let Err(error) = result {
-                tracing::debug!(%error, "a connection ended badly");
-            }
-            drop(place);
-        });
+        }
     }
+    for stream in let_in_already(listener) {
+        tasks.spawn(attend(stream, front.clone(), stop.clone()));
+    }
+}
+
+/// Those whom the system has let in and nobody has attended to: they may have sent a request already, and must not be left
+/// in the dark about it.
+fn let_in_already(listener: TcpListener) -> Vec<TcpStream> {
+    let Ok(listener) = listener.into_std() else { return Vec::new() };
+    let accepted = std::iter::from_fn(|| listener.accept().ok()).take(MAX_LAST);
+    let ready = accepted.filter_map(|(stream, _)| {
+        stream.set_nonblocking(true).ok()?;
+        TcpStream::from_std(stream).ok()
+    });
+    ready.collect()
+}
+
+/// One connection, to its end.
+async fn attend(stream: TcpStream, front: Arc<Front>, stop: CancellationToken) {
+    // Answers are small and wanted now.
+    let _ = stream.set_nodelay(true);
+    let service = service_fn(move |request| {
+        front.clone().answer(request).map(|reply| Ok::<_, Infallible>(*reply))
+    });
+    let connection = http1::Builder::new()
+        .timer(Alarms)
+        .header_read_timeout(HEADERS_WITHIN)
+        .serve_connection(Impatient::new(stream), service);
+    tokio::pin!(connection);
+    let result = tokio::select! {
+        biased;
+        result = connection.as_mut() => result,
+        () = cancelled(&stop) => end(connection).await,
+    };
+    if let Err(error) = result {
+        tracing::debug!(%error, "a connection ended badly");
+    }
+}
+
+/// Ends a connection. Whoever is about to send something is told that it was not taken, which a closed connection does not
+/// say.
+async fn end<S>(
+    mut connection: Pin<&mut http1::Connection<Impatient, S>>,
+) -> Result<(), hyper::Error>
+where
+    S: HttpService<Incoming, ResBody = ReplyBody>,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    tokio::select! {
+        biased;
+        result = connection.as_mut() => return result,
+        () = tokio::time::sleep(LAST_REFUSALS) => {}
+    }
+    connection.as_mut().graceful_shutdown();
+    connection.await
 }
 
 // === impl Places ===
