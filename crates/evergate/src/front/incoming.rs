@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use evergate_runtime::wire::{self, Message};
 use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::BodyExt as _;
 use serde::de::IgnoredAny;
 use tokio::time::timeout;
@@ -155,15 +155,18 @@ pub(super) fn accepts(headers: &HeaderMap, types: &[&str]) -> Result<(), Refusal
 
 /// The revision a request says it is written in, if it says so.
 pub(super) fn protocol_version(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
-    let Some(value) = headers.get(PROTOCOL_VERSION) else { return Ok(None) };
+    known_version(headers.get(PROTOCOL_VERSION))
+}
+
+/// The same of the header's value.
+pub(super) fn known_version(named: Option<&HeaderValue>) -> Result<Option<&str>, Refusal> {
+    let Some(value) = named else { return Ok(None) };
     let version = value.to_str().ok().filter(|version| handshake::is_known(version));
     version.map(Some).ok_or(Refusal::UnsupportedVersion)
 }
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     fn headers(name: HeaderName, value: &'static str) -> HeaderMap {

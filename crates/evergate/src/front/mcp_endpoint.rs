@@ -18,7 +18,7 @@ use super::arriving::Arriving;
 use super::body;
 use super::event_id::{EventId, StreamId};
 use super::event_stream::{self, Opening};
-use super::incoming::{self, LAST_EVENT_ID, SESSION_ID};
+use super::incoming::{self, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use super::keys::Caller;
 use super::sessions::Session;
 use super::surviving::Surviving;
@@ -74,10 +74,12 @@ where
     incoming::has_json_body(headers)?;
     let is_batch = incoming::is_batch(&body);
     let mut messages = incoming::messages(&body)?;
+    // Looked up once.
+    let (named, known) = (headers.get(PROTOCOL_VERSION), headers.get(SESSION_ID));
     if is_batch && stateless::is_named(headers) {
         return Err(Refusal::BatchNotAllowed);
     }
-    if !is_batch && stateless::is_meant(headers, &messages[0]) {
+    if !is_batch && stateless::is_meant(named, known.is_some(), &messages[0]) {
         let message = messages.swap_remove(0);
         return Box::pin(stateless::answer(front, caller, server, message, headers)).await;
     }
@@ -90,8 +92,8 @@ where
         // In a box, as whatever is rare: what comes often need not move room for it about.
         return Box::pin(answering).await;
     }
-    let version = incoming::protocol_version(headers)?;
-    let (session, new_id) = match session_id(headers)? {
+    let version = incoming::known_version(named)?;
+    let (session, new_id) = match readable(known)? {
         Some(id) => (front.sessions.find(&front.gateway, id, &caller, server)?, None),
         None if config.gateway.lenient => {
             let version = version.unwrap_or(ASSUMED);
@@ -389,6 +391,9 @@ fn with_session(reply: &mut Reply, id: &str) {
 }
 
 fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
-    let Some(value) = headers.get(SESSION_ID) else { return Ok(None) };
-    value.to_str().map(Some).map_err(|_| Refusal::UnknownSession)
+    readable(headers.get(SESSION_ID))
+}
+
+fn readable(id: Option<&HeaderValue>) -> Result<Option<&str>, Refusal> {
+    id.map(|id| id.to_str().map_err(|_| Refusal::UnknownSession)).transpose()
 }

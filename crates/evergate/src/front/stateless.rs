@@ -12,13 +12,13 @@ use bytes::Bytes;
 use evergate_runtime::RawJson;
 use evergate_runtime::wire::Message;
 use futures_util::stream::unfold;
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use tokio::time::Interval;
 use tokio_util::sync::CancellationToken;
 
 use super::alarm::Alarm;
 use super::event_stream::{SIGN_OF_LIFE, event, signs_of_life};
-use super::incoming::{PROTOCOL_VERSION, SESSION_ID};
+use super::incoming::PROTOCOL_VERSION;
 use super::keys::Caller;
 use super::{Front, Reply, body, respond};
 use crate::gateway::client::Client;
@@ -59,11 +59,15 @@ struct Rejected {
     error: RawJson,
 }
 
-/// Whether a message is of a revision without a handshake: by what it says, or else by its header.
-pub(super) fn is_meant(headers: &HeaderMap, message: &Message) -> bool {
-    let by_header = is_named(headers);
+/// Whether a message is of a revision without a handshake: by what it says, or else by the revision in its headers.
+pub(super) fn is_meant(
+    version: Option<&HeaderValue>,
+    has_session: bool,
+    message: &Message,
+) -> bool {
+    let by_header = version.is_some_and(is_later);
     // Where both headers say so there is no doubt, and reading every message twice has its price.
-    if !by_header && headers.contains_key(SESSION_ID) && headers.contains_key(PROTOCOL_VERSION) {
+    if !by_header && version.is_some() && has_session {
         return false;
     }
     match message {
@@ -76,8 +80,11 @@ pub(super) fn is_meant(headers: &HeaderMap, message: &Message) -> bool {
 
 /// Whether a request says in its headers that it is of such a revision.
 pub(super) fn is_named(headers: &HeaderMap) -> bool {
-    let version = headers.get(PROTOCOL_VERSION).and_then(|version| version.to_str().ok());
-    version.is_some_and(is_without_handshake)
+    headers.get(PROTOCOL_VERSION).is_some_and(is_later)
+}
+
+fn is_later(version: &HeaderValue) -> bool {
+    version.to_str().is_ok_and(is_without_handshake)
 }
 
 pub(super) async fn answer(
