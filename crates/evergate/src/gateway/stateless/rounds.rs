@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use evergate_runtime::{Notification, RawJson, RpcError, ServerRequest, wire};
 use indexmap::IndexMap;
+use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, oneshot};
@@ -79,6 +80,14 @@ struct Waiting {
     method: String,
     params: Option<RawJson>,
     asker: oneshot::Sender<RawJson>,
+}
+
+/// As the caller gets it.
+#[derive(Serialize)]
+struct Question<'a> {
+    method: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    params: Option<IndexMap<String, &'a RawValue>>,
 }
 
 /// Takes a question back that its server no longer wants answered.
@@ -289,24 +298,20 @@ impl State {
     /// All that wait for an answer, as the caller gets them.
     fn questions(&self) -> Option<RawJson> {
         let all = self.waiting.iter().map(|(key, waiting)| {
-            let mut question = json!({ "method": waiting.method });
-            if let Some(params) = waiting.params.as_ref().and_then(|params| stateless(params).ok())
-            {
-                question["params"] = params;
-            }
-            (key.clone(), question)
+            let params = waiting.params.as_ref().and_then(|params| stateless(params).ok());
+            (key, Question { method: &waiting.method, params })
         });
-        (!self.waiting.is_empty()).then(|| Value::Object(all.collect()).into())
+        let all: IndexMap<&String, Question<'_>> = all.collect();
+        RawJson::from_value(&all).ok().filter(|_| !all.is_empty())
     }
 }
 
-/// The params of a question without what has no meaning where nobody can be called back.
-fn stateless(params: &RawJson) -> serde_json::Result<Value> {
-    let mut params: serde_json::Map<String, Value> = params.parse()?;
-    for gone in ["_meta", "task", "elicitationId"] {
-        params.remove(gone);
-    }
-    Ok(params.into())
+/// The params of a question without what has no meaning where nobody can be called back. What is left stays as it was: the
+/// order of its fields is that of a form.
+fn stateless(params: &RawJson) -> serde_json::Result<IndexMap<String, &RawValue>> {
+    let mut params: IndexMap<String, &RawValue> = serde_json::from_slice(params.as_bytes())?;
+    params.retain(|name, _| !["_meta", "task", "elicitationId"].contains(&name.as_str()));
+    Ok(params)
 }
 
 /// What a question is called, among others of its call. It follows from the question alone, so that a caller who knows a tool
@@ -381,5 +386,18 @@ impl Drop for Asking<'_> {
         if state.waiting.get(&self.key).is_some_and(|waiting| waiting.number == self.number) {
             state.waiting.shift_remove(&self.key);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_keeps_its_order_and_loses_what_cannot_be_meant() {
+        let params = r#"{"message":"?","_meta":{"progressToken":1},"requestedSchema":{"z":1.0,"a":{}},"elicitationId":"7"}"#;
+        let params = RawJson::from_text(params).unwrap();
+        let left = serde_json::to_string(&stateless(&params).unwrap()).unwrap();
+        assert_eq!(left, r#"{"message":"?","requestedSchema":{"z":1.0,"a":{}}}"#);
     }
 }
