@@ -175,3 +175,24 @@ async fn an_application_s_own_error_is_passed_on_whatever_a_later_revision_means
     assert_eq!(error.outcome, Outcome::Answered, "{}", error.chain());
     assert_eq!((peer.asked("tools/call").len(), peer.asked("initialize").len()), (1, 1));
 }
+
+#[tokio::test]
+async fn a_refusal_for_want_of_rights_is_not_taken_for_an_answer() {
+    let peer = RawHttp::start(|asked, _| {
+        let body = r#"{"error":"insufficient_scope","error_description":"more"}"#;
+        (asked.what == "tools/call").then(|| {
+            format!(
+                "HTTP/1.1 403 Forbidden\r\ncontent-type: application/json\r\nconnection: close\r\n\
+                 content-length: {}\r\n\r\n{body}",
+                body.len()
+            )
+        })
+    })
+    .await;
+    let (_hub, s) = hub(Settings::http(&peer.url));
+    connected(&s).await;
+    let error = s.call_tool("x", json!({})).await.unwrap_err();
+    assert_eq!(error.outcome, Outcome::Rejected, "{}", error.chain());
+    assert!(error.chain().contains("403"), "{}", error.chain());
+    assert_eq!(peer.asked("tools/call").len(), 1);
+}

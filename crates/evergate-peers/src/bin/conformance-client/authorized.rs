@@ -92,8 +92,6 @@ fn refused(status: &Status) -> bool {
 fn may_be_for_want_of_a_token(error: &CallError) -> bool {
     match &error.source {
         CallFailure::PermanentlyFailed { reason, .. } => *reason == Reason::AuthRequired,
-        // The `error` of OAuth is a text where that of JSON-RPC is an object; the runtime takes the one for the other.
-        CallFailure::Rpc(error) => error.raw.as_str().starts_with('"'),
         _ => error.outcome == Outcome::Rejected,
     }
 }

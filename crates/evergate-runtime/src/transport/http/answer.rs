@@ -273,7 +273,10 @@ fn result_in(body: &Bytes, watch: &CallWatch) -> Option<RawJson> {
 pub(super) fn error_in(body: &Bytes) -> Option<RpcError> {
     let messages = parse(body).ok()?;
     messages.into_iter().find_map(|message| match message {
-        Message::Response { answer: Err(error), .. } => Some(error),
+        // OAuth's own errors have a text there (`{"error":"insufficient_scope"}`), and are no answer to anything.
+        Message::Response { answer: Err(error), .. } if error.raw.as_bytes().starts_with(b"{") => {
+            Some(error)
+        }
         _ => None,
     })
 }
