@@ -46,9 +46,10 @@ use evergate_runtime::{
     Attribution, Catalog, Handlers, Hub, InvalidSettings, RawJson, ReconnectLimiter, RpcError,
     ServerCatalog, ServerHandle, ServerRequest, ShutdownReport,
 };
+use futures_util::future::join_all;
 use http::HeaderMap;
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -64,6 +65,11 @@ pub(crate) use dispatch::{Answer, Pieces, RequestContext};
 
 /// How long after its call a server may still ask because of it.
 const MAY_STILL_ASK: Duration = Duration::from_secs(60);
+
+/// Subscriptions that are made again at once.
+const SUBSCRIBING_AT_ONCE: usize = 16;
+/// How long calls that were cut off may take to say so.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
 /// One per process.
 #[derive(Debug)]
@@ -83,6 +89,8 @@ pub(crate) struct Gateway {
     reloaded: Notify,
     views: Views,
     subscriptions: Subscriptions,
+    /// Room for subscriptions that are made in time.
+    subscribing: Semaphore,
     /// Calls that wait for their callers.
     parked: Parked,
     principals: Principals,
@@ -128,6 +136,7 @@ impl Gateway {
             reloaded: Notify::new(),
             views: Views::default(),
             subscriptions: Subscriptions::default(),
+            subscribing: Semaphore::new(SUBSCRIBING_AT_ONCE),
             parked: Parked::default(),
             principals: Principals::default(),
             limiter,
@@ -221,19 +230,24 @@ impl Gateway {
         // Nobody could come back to them.
         self.parked.clear();
         let until = Instant::now() + drain;
-        while self.clients.calls_under_way() > 0 && Instant::now() < until {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+        self.calls_end(until).await;
         let left = until.saturating_duration_since(Instant::now());
-        let report = self.hub.shutdown(left).await;
+        let clients = self.clients.with_servers();
+        let own = clients.iter().map(|client| client.private.shutdown(left));
+        let (report, _) = tokio::join!(self.hub.shutdown(left), join_all(own));
+        // Those that were cut off know what became of them, and are to say it.
+        self.calls_end(Instant::now() + LAST_ANSWERS).await;
         for client in self.clients.all() {
             client.end();
         }
-        for client in self.clients.with_servers() {
-            client.private.close_all(self);
-        }
         self.tasks.ended(Duration::from_secs(10)).await;
         report
+    }
+
+    async fn calls_end(&self, until: Instant) {
+        while self.clients.calls_under_way() > 0 && Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
     }
 
     /// Closes what clients have for themselves and do not use, and gives up calls whose callers do not come back.
@@ -271,7 +285,9 @@ impl Gateway {
         candidates.retain(|client| client.may_be_meant() && client.may_use(&request.server));
         // Roots are told by whoever has some. With anything else, who could answer says nothing about who is meant.
         if request.method == "roots/list" {
-            candidates.retain(|client| client.answers(&request.method));
+            candidates.retain(|client| {
+                matches!(client.kind, Kind::Session) && client.answers(&request.method)
+            });
         }
         match (&candidates[..], request.attribution) {
             (_, Attribution::Ambiguous) => Err(ambiguous("several clients have calls in flight")),

@@ -21,12 +21,6 @@ pub(crate) const OVERHEAD: usize = 1 + NONCE_LEN + 16;
 /// Seals and opens.
 pub(crate) struct SealingKey(LessSafeKey);
 
-/// Whether a text may be a sealed one of this format and length, whoever sealed it.
-pub(crate) fn looks_like(format: u8, length: usize, sealed: &str) -> bool {
-    let sealed = URL_SAFE_NO_PAD.decode(sealed);
-    sealed.is_ok_and(|sealed| sealed.len() == OVERHEAD + length && sealed[0] == format)
-}
-
 // === impl SealingKey ===
 
 impl SealingKey {

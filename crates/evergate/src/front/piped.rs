@@ -15,6 +15,8 @@ use evergate_runtime::RawJson;
 use evergate_runtime::wire::Message;
 use http::HeaderMap;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use super::keys::Caller;
 use super::respond;
@@ -40,6 +42,10 @@ pub(super) struct Piped {
     state: Mutex<State>,
     /// Requests that are not answered yet.
     unanswered: AtomicUsize,
+    /// Requests that are not answered until somebody ends them.
+    listens: TaskTracker,
+    /// They are to be ended.
+    closing: CancellationToken,
 }
 
 #[derive(Debug, Default)]
@@ -72,6 +78,8 @@ impl Piped {
             assumed,
             state: Mutex::default(),
             unanswered: AtomicUsize::new(0),
+            listens: TaskTracker::new(),
+            closing: CancellationToken::new(),
         }
     }
 

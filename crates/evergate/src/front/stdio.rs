@@ -74,6 +74,7 @@ pub(crate) async fn serve(
     while piped.unanswered() > 0 && tokio::time::Instant::now() < until && !writer.is_finished() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+    piped.end_listens().await;
     piped.end();
     drop(piped);
     match tokio::time::timeout(LAST_WORDS, writer).await {

@@ -18,9 +18,9 @@ use super::log_level::Level;
 use super::merged::Digests;
 use super::outlet::Outlet;
 use super::params;
-use super::stateless::VERSION;
 use super::stateless::listening::Listening;
 use super::stateless::rounds::Rounds;
+use super::stateless::{Owner, VERSION};
 use crate::front::keys::Caller;
 use crate::hash::HashMap;
 
@@ -54,8 +54,10 @@ pub(crate) enum Kind {
     Session,
     /// Behind requests that have nothing to do with each other (2026-07-28): it hears only what answers them.
     Principal {
-        /// Whether all of them are surely of one caller: by its key, its headers, or the stream it is at the end of.
+        /// Whether all of them are of one caller, as far as anybody knows.
         is_known: bool,
+        /// Who that is: its notes are good for nobody else.
+        owner: Owner,
     },
     /// For one request, to be told.
     Listener(Listening),
@@ -356,8 +358,21 @@ impl Client {
                 let params = params.map(RawJson::as_bytes);
                 self.outbox.offer(wire::notification(method, params));
             }
-            Kind::Listener(listening) => listening.tell(&self.outbox, method, params),
+            Kind::Listener(listening) => {
+                if !listening.tell(&self.outbox, method, params) {
+                    // It has missed something, and is told by the end that it must look again.
+                    self.ended.cancel();
+                }
+            }
             Kind::Principal { .. } => {}
+        }
+    }
+
+    /// Whose notes are good with it.
+    pub(super) fn owner(&self) -> Option<Owner> {
+        match self.kind {
+            Kind::Principal { owner, .. } => Some(owner),
+            Kind::Session | Kind::Listener(_) => None,
         }
     }
 
@@ -370,7 +385,7 @@ impl Client {
 
     /// The same, if its calls are surely of one caller.
     pub(super) fn known_number(&self) -> Option<u64> {
-        let is_known = !matches!(self.kind, Kind::Principal { is_known: false });
+        let is_known = !matches!(self.kind, Kind::Principal { is_known: false, .. });
         is_known.then(|| self.number())
     }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use evergate_runtime::{Handlers, Hub, RpcError, ServerCatalog, ServerHandle};
+use futures_util::future::join_all;
 use serde::Deserialize;
 use tokio::time::Instant;
 
@@ -247,6 +248,13 @@ impl PrivateServers {
         for hub in servers.into_values().filter_map(|private| private.hub) {
             close(gateway, hub, CLOSING);
         }
+    }
+
+    /// Closes all, and waits for it.
+    pub(super) async fn shutdown(&self, within: Duration) {
+        let servers = std::mem::take(&mut self.state().servers);
+        let hubs = servers.into_values().filter_map(|private| private.hub);
+        join_all(hubs.map(|hub| async move { hub.shutdown(within).await })).await;
     }
 
     pub(super) fn roots_changed(&self) {

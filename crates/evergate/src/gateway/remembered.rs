@@ -101,6 +101,11 @@ impl Gateway {
         let draining = self.draining.clone();
         let subscribing = async move {
             while gateway.subscriptions.is_wanted(handle.name(), &uri) {
+                let back = handle.wait_until(LOOK_AGAIN, |now| now.state == StateKind::Connected);
+                // Back or not, the next lines find out: it may have been removed.
+                let _ = back.await;
+                // A few at a time: there may be many, and calls want to be made too. The semaphore is never closed.
+                let Ok(_place) = gateway.subscribing.acquire().await else { return };
                 let error = match handle.subscribe(&uri).await {
                     Ok(()) => return,
                     Err(SubscribeError::Call(error)) if may_work_later(&error) => error,
@@ -116,9 +121,6 @@ impl Gateway {
                     "not subscribed yet"
                 );
                 tokio::time::sleep(PAUSE).await;
-                let back = handle.wait_until(LOOK_AGAIN, |now| now.state == StateKind::Connected);
-                // Back or not, the next round finds out.
-                let _ = back.await;
             }
         };
         self.tasks.spawn(draining.run_until_cancelled_owned(subscribing));

@@ -22,7 +22,7 @@ use serde_json::Value;
 
 pub(crate) use call::StatelessCall;
 pub(super) use parked::Parked;
-pub(super) use principals::Principals;
+pub(super) use principals::{Owner, Principals};
 pub(super) use results::{CacheHint, complete};
 
 /// The revision.

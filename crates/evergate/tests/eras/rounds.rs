@@ -270,6 +270,20 @@ async fn many_questions_of_one_caller_in_one_pipe_are_all_answered() {
 }
 
 #[tokio::test]
+async fn two_gateways_in_a_row_pass_each_others_notes_on() {
+    let up = Upstream::start(Eras::Legacy, Over::Http).await;
+    let inner = up.gateway().await;
+    let outer = gateway(&servers(json!({ "in": { "url": inner.at("/mcp") } }))).start();
+    connected(&outer, "in").await;
+    let call = Stateless::of(&outer).call("in__up__elicit", json!({ "call_id": "chain" }));
+    let asked = call.send().await.questions();
+    let replied = call.answering(&asked, json!({ key(&asked): answer() })).send().await;
+    let told: Value = serde_json::from_str(&replied.text()).unwrap();
+    assert_eq!(told["result"], answer());
+    assert_eq!(up.server.executions("chain"), 1);
+}
+
+#[tokio::test]
 async fn two_programs_without_a_key_are_not_asked_each_others_questions() {
     let scene = Scene::over(Over::Stdio).await;
     let mut call = scene.client.call("up__sample", json!({}));

@@ -1,9 +1,11 @@
 //! Requests that bring everything along (2026-07-28), on a stream for everything.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use evergate_runtime::RawJson;
 use http::HeaderMap;
+use tokio::time::timeout;
 
 use super::{Piped, Unanswered};
 use crate::cancelled::cancelled;
@@ -14,6 +16,9 @@ use crate::gateway::error_body::{INVALID_PARAMS, INVALID_REQUEST, plain, unsuppo
 use crate::gateway::outlet::Outlet;
 use crate::gateway::stateless::envelope::{self, Envelope};
 use crate::gateway::stateless::{VERSION, own_id};
+
+/// How long the ends of what a client listens to may take to get written.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 // === impl Piped ===
 
@@ -89,7 +94,7 @@ impl Piped {
         params: Option<RawJson>,
         guard: CallGuard,
     ) {
-        let myself = self.clone();
+        let (myself, open) = (self.clone(), self.listens.token());
         self.gateway.tasks.spawn(async move {
             let outbox = Outlet::Pipe(myself.pipe.clone());
             let listening = myself.gateway.listen(&principal, &id, params.as_ref(), outbox);
@@ -102,8 +107,11 @@ impl Piped {
                     myself.send(acknowledgement).await;
                     listener.begin();
                     tokio::select! {
-                        () = cancelled(&guard.cancel) => return,
+                        biased;
+                        () = myself.closing.cancelled() => {}
                         () = myself.gateway.draining.cancelled() => {}
+                        () = cancelled(&guard.cancel) => return,
+                        () = listener.client.ended.cancelled() => {}
                     }
                     let Some(listening) = listener.listening() else { return };
                     Answer::Result(listening.result())
@@ -111,7 +119,16 @@ impl Piped {
                 Err(error) => Answer::Error(error),
             };
             myself.send(respond::line(&id, &answer)).await;
+            drop(open);
         });
+    }
+
+    /// Ends what the client listens to, in an orderly way. Nothing else is to come.
+    pub(in crate::front) async fn end_listens(&self) {
+        self.closing.cancel();
+        self.listens.close();
+        // A client that does not read is told nothing.
+        let _ = timeout(LAST_WORDS, self.listens.wait()).await;
     }
 
     /// Made for the first request. `None` if the stream is over.

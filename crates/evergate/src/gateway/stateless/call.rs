@@ -333,7 +333,7 @@ impl<'a> RoundFields<'a> {
         });
         // As JSON, so that no two different sequences look the same.
         let about = json!([
-            client.uid,
+            client.owner(),
             caller.name(),
             scope,
             method,

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use evergate_runtime::{Outcome, RawJson, ServerHandle, StateKind, SubscribeError, wire};
-use futures_util::future::join_all;
+use futures_util::{StreamExt as _, stream};
 use indexmap::IndexSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::{CacheHint, SERVER_INFO};
 use crate::front::session_id::SessionFacts;
@@ -26,7 +26,9 @@ const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 /// In one request; more than any client shows at once.
 const MAX_URIS: usize = 1024;
-/// How long a connected server may take to agree to a subscription before its client is told that it has one.
+/// Subscriptions of one request that are asked for at once.
+const AT_ONCE: usize = 16;
+/// How long connected servers may take to agree to subscriptions before their client is told that it has them.
 const AGREES_WITHIN: Duration = Duration::from_secs(5);
 
 /// What a client wants to hear of, and what of that it will.
@@ -86,15 +88,16 @@ impl Gateway {
         let client = Client::listener(principal, SessionFacts::new_uid(), listening, outbox);
         let listener = Listener { gateway: self.clone(), client: Arc::new(client) };
         self.attach(&listener.client, false);
-        let uris = wanted.resource_subscriptions.iter();
+        let until = Instant::now() + AGREES_WITHIN;
+        let uris = stream::iter(wanted.resource_subscriptions.clone());
         let subscribing = uris.map(|uri| async {
-            let hears = self.hears_of(principal, &listener.client, uri).await;
-            hears.then(|| uri.clone())
+            let hears = self.hears_of(principal, &listener.client, &uri, until).await;
+            hears.then_some(uri)
         });
-        let agreed = Wanted {
-            resource_subscriptions: join_all(subscribing).await.into_iter().flatten().collect(),
-            ..wanted
-        };
+        // Not all at once: others use these servers too.
+        let heard_of: Vec<Option<String>> = subscribing.buffer_unordered(AT_ONCE).collect().await;
+        let agreed =
+            Wanted { resource_subscriptions: heard_of.into_iter().flatten().collect(), ..wanted };
         let agreed = serde_json::to_value(&agreed).unwrap_or_default();
         let params = Map::from_iter([("notifications".to_owned(), agreed)]);
         let acknowledgement = match listener.listening() {
@@ -123,6 +126,7 @@ impl Gateway {
         principal: &Arc<Client>,
         client: &Client,
         uri: &str,
+        until: Instant,
     ) -> bool {
         let Some(server) = self.uri_owner(principal, uri).await else { return false };
         let Some(handle) = self.server_for(principal, &server) else { return false };
@@ -131,7 +135,7 @@ impl Gateway {
         if handle.status().state != StateKind::Connected {
             return self.later(handle, uri);
         }
-        match timeout(AGREES_WITHIN, handle.subscribe(uri)).await {
+        match timeout_at(until, handle.subscribe(uri)).await {
             Ok(Ok(())) => true,
             Ok(Err(SubscribeError::Call(error))) if error.outcome == Outcome::NotSent => {
                 self.later(handle, uri)
@@ -183,8 +187,13 @@ fn wanted(params: Option<&RawJson>) -> Result<Wanted, RawJson> {
 // === impl Listening ===
 
 impl Listening {
-    /// Tells the client, if it wants to hear of this.
-    pub(in crate::gateway) fn tell(&self, outbox: &Outlet, method: &str, params: Option<&RawJson>) {
+    /// Tells the client, if it wants to hear of this. `false` if it did not get through.
+    pub(in crate::gateway) fn tell(
+        &self,
+        outbox: &Outlet,
+        method: &str,
+        params: Option<&RawJson>,
+    ) -> bool {
         let wants = match method {
             "notifications/tools/list_changed" => self.wanted.tools_list_changed,
             "notifications/prompts/list_changed" => self.wanted.prompts_list_changed,
@@ -194,14 +203,17 @@ impl Listening {
             _ => false,
         };
         if !wants {
-            return;
+            return true;
         }
         let params = params.and_then(|params| params.parse::<Map<String, Value>>().ok());
         let message = self.message(method, params.unwrap_or_default());
         let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *early {
-            Some(early) => drop(early.insert(message)),
-            None => drop(outbox.offer(message)),
+            Some(early) => {
+                early.insert(message);
+                true
+            }
+            None => outbox.offer(message),
         }
     }
 

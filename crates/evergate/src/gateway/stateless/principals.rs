@@ -1,35 +1,43 @@
 //! Clients that have no session: one for each caller and endpoint. Whatever belongs to a client, its own servers above all,
 //! belongs to the caller, for requests are all there is besides.
 //!
-//! Callers are told apart by their keys. Those without a key may all do the same; they are told apart by the headers that
-//! servers are to see, and by the name and version they give themselves, so that two programs of one person are not asked
-//! each other's questions. Whoever needs more than that needs keys.
+//! Callers are told apart by their keys. Those without a key may all do the same; they are told apart by the name and version
+//! they give themselves, so that two programs of one person are not asked each other's questions, and by the headers that
+//! servers of their own are to see. Whoever needs more than that needs keys.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use evergate_runtime::RawJson;
 use http::HeaderMap;
+use serde::Deserialize;
+use serde_json::json;
 use sha2::{Digest as _, Sha256};
+use tokio::time::Instant;
 
 use super::envelope::Envelope;
+use crate::config::Isolation;
 use crate::front::keys::Caller;
 use crate::front::session_id::SessionFacts;
+use crate::gateway::Gateway;
 use crate::gateway::client::{Client, Kind, Scope};
-use crate::gateway::{Gateway, passes_headers};
 use crate::hash::HashMap;
 
 /// At most as many as there may be sessions.
 #[derive(Debug, Default)]
 pub(in crate::gateway) struct Principals(RwLock<HashMap<Key, Arc<Client>>>);
 
-/// Whose key it is, or who it says it is; where; and, if servers are to see headers of callers, a digest of these.
-type Key = (Option<Who>, Scope, Option<[u8; 32]>);
+/// Whoever it is; where; and, if servers of its own are to see headers of the caller, a digest of these.
+type Key = (Owner, Scope, Option<[u8; 32]>);
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-enum Who {
-    Holder(String),
-    Program(RawJson),
+/// A digest of whose key it is, or of what it calls itself.
+pub(in crate::gateway) type Owner = [u8; 32];
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Program {
+    name: String,
+    version: String,
 }
 
 // === impl Gateway ===
@@ -44,11 +52,10 @@ impl Gateway {
         headers: &HeaderMap,
         envelope: &Envelope,
     ) -> Option<Arc<Client>> {
-        let who = match caller.name() {
-            Some(name) => Some(Who::Holder(name.to_owned())),
-            None => envelope.client_info.clone().map(Who::Program),
-        };
-        let key = (who, scope, self.digest_of_passed_on(headers));
+        let own_headers = self.digest_for_own_servers(&caller, &scope, headers);
+        let is_known =
+            caller.name().is_some() || envelope.client_info.is_some() || own_headers.is_some();
+        let key = (owner(&caller, envelope), scope, own_headers);
         // The lock is not held longer than this statement.
         let known =
             self.principals.0.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
@@ -58,15 +65,23 @@ impl Gateway {
         }
         let most = self.config().gateway.max_sessions;
         let mut all = self.principals.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut gone = None;
         if all.len() >= most && !all.contains_key(&key) {
-            return None;
+            let idle = all.iter().filter_map(|(key, client)| Some((idle_since(client)?, key)));
+            let longest = idle.min_by_key(|(since, _)| *since).map(|(_, key)| key.clone());
+            gone = Some(all.remove(&longest?)?);
         }
-        let is_known = key.0.is_some() || key.2.is_some();
         // Somebody else may have been faster.
-        let client = all.entry(key).or_insert_with_key(|(_, scope, _)| {
-            self.new_principal(caller, scope.clone(), is_known)
+        let client = all.entry(key).or_insert_with_key(|(owner, scope, _)| {
+            let kind = Kind::Principal { is_known, owner: *owner };
+            self.new_principal(caller, scope.clone(), kind)
         });
-        Some(client.clone())
+        let client = client.clone();
+        drop(all);
+        if let Some(gone) = gone {
+            self.detach(&gone);
+        }
+        Some(client)
     }
 
     /// A client of its own for whoever is at the other end of one stream; to be detached with it.
@@ -75,19 +90,17 @@ impl Gateway {
         caller: Caller,
         scope: Scope,
     ) -> Arc<Client> {
-        self.new_principal(caller, scope, true)
+        // Whoever is at the end of another stream is somebody else.
+        let owner = Sha256::digest(SessionFacts::new_uid()).into();
+        self.new_principal(caller, scope, Kind::Principal { is_known: true, owner })
     }
 
     /// Forgets those that made no request for as long as a session may be idle.
     pub(in crate::gateway) fn forget_idle_principals(self: &Arc<Self>) {
         let idle = self.config().gateway.session_idle;
         let mut all = self.principals.0.write().unwrap_or_else(PoisonError::into_inner);
-        let is_idle = |client: &Arc<Client>| {
-            let since = client.idle_since();
-            // Whoever listens on its behalf has its servers too.
-            let alone = Arc::strong_count(&client.private) == 1;
-            alone && since.is_some_and(|since| since.elapsed() > idle)
-        };
+        let is_idle =
+            |client: &Arc<Client>| idle_since(client).is_some_and(|since| since.elapsed() > idle);
         let gone: Vec<_> = all.extract_if(|_, client| is_idle(client)).collect();
         drop(all);
         for (_, client) in gone {
@@ -95,24 +108,33 @@ impl Gateway {
         }
     }
 
-    fn new_principal(
-        self: &Arc<Self>,
-        caller: Caller,
-        scope: Scope,
-        is_known: bool,
-    ) -> Arc<Client> {
-        let (uid, kind) = (SessionFacts::new_uid(), Kind::Principal { is_known });
-        let client = Arc::new(Client::stateless(uid, caller, scope, kind));
+    fn new_principal(self: &Arc<Self>, caller: Caller, scope: Scope, kind: Kind) -> Arc<Client> {
+        let client = Arc::new(Client::stateless(SessionFacts::new_uid(), caller, scope, kind));
         self.attach(&client, false);
         client
     }
 
-    fn digest_of_passed_on(&self, headers: &HeaderMap) -> Option<[u8; 32]> {
-        let config = self.config();
-        if !passes_headers(&config) {
+    /// Headers by which servers know a caller tell callers apart where these have servers of their own. Others see them with
+    /// each call, whoever's it is.
+    fn digest_for_own_servers(
+        &self,
+        caller: &Caller,
+        scope: &Scope,
+        headers: &HeaderMap,
+    ) -> Option<[u8; 32]> {
+        if !self.passes_headers.load(Ordering::Relaxed) {
             return None;
         }
-        let names = config.servers.values().flat_map(|server| &server.headers_from_client);
+        let config = self.config();
+        let own = config.servers.iter().filter(|(name, server)| {
+            let in_scope = match scope {
+                Scope::All => true,
+                Scope::One(only) => **only == ***name,
+            };
+            let own = server.isolation == Isolation::PerClient;
+            own && in_scope && caller.may_use_server(name)
+        });
+        let names = own.flat_map(|(_, server)| &server.headers_from_client);
         let names: BTreeSet<&str> = names.map(http::HeaderName::as_str).collect();
         let mut digest = Sha256::new();
         let mut any = false;
@@ -126,4 +148,21 @@ impl Gateway {
         }
         any.then(|| digest.finalize().into())
     }
+}
+
+fn owner(caller: &Caller, envelope: &Envelope) -> Owner {
+    let program = || {
+        let info = envelope.client_info.as_ref()?;
+        let Program { name, version } = info.parse().unwrap_or_default();
+        Some([name, version])
+    };
+    let program = if caller.name().is_none() { program() } else { None };
+    Sha256::digest(json!([caller.name(), program]).to_string()).into()
+}
+
+/// Since when nobody has used it; `None` while somebody does, or listens on its behalf.
+fn idle_since(client: &Arc<Client>) -> Option<Instant> {
+    // Whoever listens on its behalf has its servers too.
+    let alone = Arc::strong_count(&client.private) == 1;
+    client.idle_since().filter(|_| alone)
 }

@@ -95,7 +95,7 @@ mod tests {
                 [0; 16],
                 Caller::anonymous(),
                 scope,
-                Kind::Principal { is_known: true },
+                Kind::Principal { is_known: true, owner: [0; 32] },
             )
         };
         let result = |text: &str| RawJson::from_text(text.to_owned()).unwrap();
