@@ -380,6 +380,8 @@ impl Gateway {
         context: &RequestContext,
     ) -> Answer {
         client.set_level(level);
+        // A server that is still being listed has not said yet whether it logs.
+        self.first_lists(client).await;
         let servers = self.servers_with(client, "logging");
         let alone = match &client.scope {
             Scope::One(server) if servers.is_empty() => Some(server.clone()),
