@@ -47,6 +47,9 @@ impl Peer {
     }
 }
 
+/// How many there are below the system's own.
+const PORTS: u16 = 12_000;
+
 /// A port that nobody else takes while its server is down. Below the range from which the system hands out ports for
 /// outgoing connections: one of those might get it, even the client's own.
 pub fn free_port() -> u16 {
@@ -54,9 +57,10 @@ pub fn free_port() -> u16 {
     // Tests may run in several processes. UDP has ports of its own, so holding that one tells the others that the one
     // for TCP is taken.
     static HELD: Mutex<Vec<UdpSocket>> = Mutex::new(Vec::new());
-    let offset = u16::try_from(std::process::id() % 100).unwrap() * 100;
+    let start = u16::try_from(std::process::id() % 120).unwrap() * 100;
     loop {
-        let port = 20_000 + offset + NEXT.fetch_add(1, Ordering::Relaxed) % 100;
+        // Each process begins elsewhere, and may need any number of them.
+        let port = 20_000 + (start + NEXT.fetch_add(1, Ordering::Relaxed) % PORTS) % PORTS;
         let Ok(held) = UdpSocket::bind(("127.0.0.1", port)) else { continue };
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {
             HELD.lock().unwrap().push(held);
