@@ -66,8 +66,6 @@ pub(crate) use dispatch::{Answer, Pieces, RequestContext};
 /// How long after its call a server may still ask because of it.
 const MAY_STILL_ASK: Duration = Duration::from_secs(60);
 
-/// Subscriptions that are made again at once.
-const SUBSCRIBING_AT_ONCE: usize = 16;
 /// How long calls that were cut off may take to say so.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
 
@@ -89,8 +87,8 @@ pub(crate) struct Gateway {
     reloaded: Notify,
     views: Views,
     subscriptions: Subscriptions,
-    /// Room for subscriptions that are made in time.
-    subscribing: Semaphore,
+    /// Room for subscriptions that are made in time, at each server: one that is slow keeps nobody else waiting.
+    subscribing: Mutex<HashMap<String, Arc<Semaphore>>>,
     /// Calls that wait for their callers.
     parked: Parked,
     principals: Principals,
@@ -136,7 +134,7 @@ impl Gateway {
             reloaded: Notify::new(),
             views: Views::default(),
             subscriptions: Subscriptions::default(),
-            subscribing: Semaphore::new(SUBSCRIBING_AT_ONCE),
+            subscribing: Mutex::default(),
             parked: Parked::default(),
             principals: Principals::default(),
             limiter,
@@ -203,11 +201,8 @@ impl Gateway {
         client.end();
         self.clients.remove(client);
         self.parked.forget(&client.uid);
-        let own = client.private.handles();
         for (server, uri) in self.subscriptions.forget(&client.uid) {
-            let shared = || self.hub.server(&server).ok();
-            let own = own.iter().find(|handle| *handle.name() == *server).cloned();
-            let Some(handle) = own.or_else(shared) else { continue };
+            let Ok(handle) = self.hub.server(&server) else { continue };
             let gateway = self.clone();
             self.tasks.spawn(async move {
                 if let Err(error) = handle.unsubscribe(&uri).await {

@@ -69,22 +69,27 @@ pub(super) fn events(stream: impl Stream<Item = Bytes> + Send + 'static) -> Repl
 pub(super) fn refusal(refusal: Refusal) -> Reply {
     let body = ReplyBody::whole(refusal.body().into());
     let mut reply = with(refusal.status(), Some("application/json"), body);
+    mark(&mut reply, refusal);
+    reply
+}
+
+/// What a refusal says besides its words: when to come back, with what, and whether over this connection.
+pub(super) fn mark(reply: &mut Reply, refusal: Refusal) {
     match refusal {
         Refusal::TooManySessions | Refusal::TooManyRequests => {
             reply.headers_mut().insert(RETRY_AFTER, RETRY_LATER);
         }
         Refusal::Draining => {
             reply.headers_mut().insert(RETRY_AFTER, RETRY_LATER);
-            close_after(&mut reply);
+            close_after(reply);
         }
         Refusal::Unauthorized => {
             reply.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         // The rest of it stays unread.
-        Refusal::TooLarge => close_after(&mut reply),
+        Refusal::TooLarge => close_after(reply),
         _ => {}
     }
-    reply
 }
 
 /// Says that the connection ends with this reply: a client that did not know would send its next request into nothing.

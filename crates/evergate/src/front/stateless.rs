@@ -96,9 +96,7 @@ pub(super) async fn answer(
 ) -> Result<Reply, Refusal> {
     let (id, method, params) = match message {
         Message::Request { id, .. } if front.gateway.draining.is_cancelled() => {
-            let mut reply = Rejected::from(Refusal::Draining).reply(&id);
-            body::close_after(&mut reply);
-            return Ok(reply);
+            return Ok(refused(Refusal::Draining, &id));
         }
         Message::Request { id, method, params } => (id, method, params),
         // To cancel a request its stream is closed; what a notification names could be somebody else's.
@@ -111,7 +109,7 @@ pub(super) async fn answer(
     };
     let client = front.gateway.principal(caller, scope_of(server), headers, &envelope);
     let Some(client) = client else {
-        return Ok(Rejected::from(Refusal::TooManySessions).reply(&id));
+        return Ok(refused(Refusal::TooManySessions, &id));
     };
     if method == "tools/call"
         && let Some(name) = front.gateway.wrong_header(&client, params.as_ref(), headers)
@@ -223,13 +221,14 @@ fn answered(id: &RawJson, answer: &Answer) -> Reply {
     reply
 }
 
-// === impl Rejected ===
-
-impl From<Refusal> for Rejected {
-    fn from(refusal: Refusal) -> Self {
-        Self { status: refusal.status(), error: refusal.error() }
-    }
+/// A refusal under the request's own id.
+fn refused(refusal: Refusal, id: &RawJson) -> Reply {
+    let mut reply = Rejected { status: refusal.status(), error: refusal.error() }.reply(id);
+    body::mark(&mut reply, refusal);
+    reply
 }
+
+// === impl Rejected ===
 
 impl Rejected {
     fn reply(self, id: &RawJson) -> Reply {

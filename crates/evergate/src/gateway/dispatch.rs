@@ -334,8 +334,9 @@ impl Gateway {
         headers: &HeaderMap,
     ) -> Option<String> {
         let view = self.view(client);
-        let call = ToolCall::read(params).ok()?;
-        let tool = view.with_headers(&call.name)?;
+        // Few tools want headers, and most gateways have none of them.
+        let tool = view.any_with_headers().then(|| ToolCall::read(params).ok()).flatten();
+        let tool = view.with_headers(&tool?.name)?;
         let params: Value = params?.parse().ok()?;
         tool.wrong_header(&params["arguments"], headers).map(str::to_owned)
     }
@@ -409,7 +410,8 @@ impl Gateway {
     /// request itself.
     pub(super) async fn hear_logs(&self, client: &Client, rounds: &Rounds, handle: &ServerHandle) {
         let with_handshake = handle.protocol().is_some_and(|version| !version.is_modern());
-        if rounds.level().is_some() && with_handshake {
+        let logs = || self.declares(client, handle.name(), "logging") == Some(true);
+        if rounds.level().is_some() && with_handshake && logs() {
             // Late is better than never: the call does not wait for it longer.
             let _ = timeout(TOLD_WITHIN, self.settle_level(Some(client), handle)).await;
         }

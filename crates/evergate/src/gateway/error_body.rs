@@ -209,6 +209,23 @@ pub(super) fn gave_up(server: &str, why: &impl std::fmt::Display) -> RawJson {
     }))
 }
 
+/// A server that is not connected, and without which nothing can be sent.
+pub(super) fn away(server: &str) -> RawJson {
+    RawJson::from(json!({
+        "code": NOT_SENT,
+        "message": format!("{server} is not connected"),
+        "data": {
+            "server": server,
+            "outcome": "not_sent",
+            "retryable": true,
+            "generation": null,
+            "state": null,
+            "next_retry_ms": null,
+            "hint": "it did not run: call again later",
+        },
+    }))
+}
+
 /// A resource that nobody has.
 pub(super) fn no_resource(uri: &str, why: &str) -> RawJson {
     RawJson::from(json!({

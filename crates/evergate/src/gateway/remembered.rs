@@ -2,10 +2,12 @@
 //! know of it, because the gateway, the server's entry or a client's own connection was made anew. What a server merely
 //! forgot, the runtime tells it again.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use evergate_runtime::{CallFailure, Outcome, ServerHandle, StateKind, SubscribeError};
+
+use tokio::sync::Semaphore;
 
 use super::Gateway;
 use super::client::Client;
@@ -15,6 +17,8 @@ use crate::config::Isolation;
 
 /// How long to wait for a server before looking whether anybody still wants to hear of it.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
+/// At one server.
+const SUBSCRIBING_AT_ONCE: usize = 16;
 /// Between two attempts, whatever the server does.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -95,6 +99,12 @@ impl Gateway {
         self.tasks.spawn(async move { gateway.settle_level(client.as_deref(), &handle).await });
     }
 
+    fn room_for_subscribing(&self, server: &str) -> Arc<Semaphore> {
+        let mut rooms = self.subscribing.lock().unwrap_or_else(PoisonError::into_inner);
+        let new = || Arc::new(Semaphore::new(SUBSCRIBING_AT_ONCE));
+        rooms.entry(server.to_owned()).or_insert_with(new).clone()
+    }
+
     /// Subscribes, however long the server stays away, as long as anybody wants it.
     pub(super) fn subscribe_in_time(self: &Arc<Self>, handle: ServerHandle, uri: String) {
         let gateway = self.clone();
@@ -104,9 +114,13 @@ impl Gateway {
                 let back = handle.wait_until(LOOK_AGAIN, |now| now.state == StateKind::Connected);
                 // Back or not, the next lines find out: it may have been removed.
                 let _ = back.await;
-                // A few at a time: there may be many, and calls want to be made too. The semaphore is never closed.
-                let Ok(_place) = gateway.subscribing.acquire().await else { return };
-                let error = match handle.subscribe(&uri).await {
+                // A few at a time: there may be many, and calls want to be made too.
+                let room = gateway.room_for_subscribing(handle.name());
+                // The semaphore is never closed.
+                let Ok(place) = room.acquire().await else { return };
+                let subscribed = handle.subscribe(&uri).await;
+                drop(place);
+                let error = match subscribed {
                     Ok(()) => return,
                     Err(SubscribeError::Call(error)) if may_work_later(&error) => error,
                     Err(error) => {

@@ -279,7 +279,12 @@ impl View {
         pick(lists, method)
     }
 
-    /// A tool whose calls repeat arguments in headers.
+    /// Whether there are tools whose calls repeat arguments in headers.
+    pub(super) fn any_with_headers(&self) -> bool {
+        !self.with_headers.is_empty()
+    }
+
+    /// A tool whose calls do.
     pub(super) fn with_headers(&self, public: &str) -> Option<&Item> {
         self.with_headers.get(public)
     }

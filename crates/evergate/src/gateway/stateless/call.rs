@@ -157,13 +157,10 @@ impl Gateway {
         addressee: Addressee,
     ) -> Option<RawJson> {
         let server = match addressee {
-            Addressee::Name(name) => {
-                self.first_lists(client).await;
-                let view = self.view(client);
-                let listed = view.merged.tool(&name).or_else(|| view.merged.prompt(&name)).cloned();
-                let owner = listed.or_else(|| self.unlisted_owner(client, &name));
-                owner.map(|owner| owner.server)
-            }
+            Addressee::Name(name) => match self.tool_owner(client, &name).await {
+                Some(owner) => Some(owner.server),
+                None => self.prompt_owner(client, &name).await.map(|owner| owner.server),
+            },
             Addressee::Uri(uri) => self.uri_owner(client, &uri).await,
             Addressee::Nobody => None,
         };
@@ -175,8 +172,7 @@ impl Gateway {
         let found_out = status.wait_for(|status| status.protocol.is_some());
         let wait = self.config().gateway.startup_wait;
         let Ok(status) = tokio::time::timeout(wait, found_out).await else {
-            let message = format!("{server} is not connected: nothing was sent, call again later");
-            return Some(plain(error_body::NOT_SENT, message));
+            return Some(error_body::away(&server));
         };
         let modern = status.protocol.is_some_and(|version| is_without_handshake(version.as_str()));
         if modern { None } else { not_ours() }

@@ -266,9 +266,7 @@ impl Drop for Listener {
         let private = gateway.private_subscriptions(client);
         gateway.detach(client);
         for (handle, uri) in private {
-            // What nobody at all wants to hear of any more was told already.
-            let is_told = !gateway.subscriptions.is_wanted(handle.name(), &uri);
-            if is_told || gateway.is_wanted_privately(client, handle.name(), &uri) {
+            if gateway.is_wanted_privately(client, handle.name(), &uri) {
                 continue;
             }
             let (gateway, client) = (gateway.clone(), client.clone());

@@ -5,6 +5,8 @@ use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use evergate_runtime::{RawJson, wire};
+use indexmap::IndexMap;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::SERVER_INFO;
@@ -92,19 +94,24 @@ pub(in crate::gateway) fn complete(result: &RawJson, hint: Option<CacheHint>) ->
     RawJson::from_valid(["{", &added, &text[begin..inside], ours, comma, &text[inside..]].concat())
 }
 
-/// The slow way, for objects that are nested or written in an unusual way.
+/// The slow way, for objects that are nested deeply or written in an unusual way. What is in their fields stays as it is; what
+/// is no object at all is nobody's to complete.
 fn rebuilt(result: &RawJson, hint: Option<CacheHint>) -> RawJson {
-    let mut fields: Map<String, Value> = result.parse().unwrap_or_default();
-    let mut add = |name: &str, value: Value| {
-        fields.entry(name).or_insert(value);
-    };
-    add("resultType", "complete".into());
-    add("_meta", json!({ SERVER_INFO: handshake::ourselves() }));
-    if let Some(hint) = hint {
-        add("ttlMs", hint.ttl_ms.into());
-        add("cacheScope", hint.scope().into());
+    let fields = serde_json::from_slice::<IndexMap<String, &RawValue>>(result.as_bytes());
+    let Ok(mut fields) = fields else { return result.clone() };
+    let raw = |text: String| RawValue::from_string(text).ok();
+    let added = [
+        ("resultType", raw("\"complete\"".to_owned())),
+        ("_meta", raw(our_meta().to_owned())),
+        ("ttlMs", hint.and_then(|hint| raw(hint.ttl_ms.to_string()))),
+        ("cacheScope", hint.and_then(|hint| raw(format!("\"{}\"", hint.scope())))),
+    ];
+    for (name, value) in &added {
+        if let Some(value) = value {
+            fields.entry((*name).to_owned()).or_insert(value);
+        }
     }
-    Value::Object(fields).into()
+    RawJson::from_value(&fields).unwrap_or_else(|_| result.clone())
 }
 
 /// An error in the terms of this revision.
@@ -186,6 +193,19 @@ mod tests {
         let completed =
             completed(&question.replace("who", SERVER_INFO), Some(CacheHint::default()));
         assert_eq!(completed, question);
+    }
+
+    #[test]
+    fn nothing_is_lost_of_what_is_nested_deeply_or_written_strangely() {
+        let deep = format!("{}1{}", "[".repeat(300), "]".repeat(300));
+        let text = format!(r#"{{"content":{deep},"n":9223372036854775808.10,"\u0061":1}}"#);
+        let hint = Some(CacheHint::default());
+        assert_eq!(
+            completed(&text, hint),
+            format!(
+                r#"{{"content":{deep},"n":9223372036854775808.10,"a":1,"resultType":"complete","_meta":US,"ttlMs":0,"cacheScope":"private"}}"#
+            )
+        );
     }
 
     #[test]
