@@ -1,0 +1,5 @@
+//! The admin API.
+
+#![allow(dead_code)]
+
+pub(crate) mod model;
