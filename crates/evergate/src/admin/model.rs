@@ -423,6 +423,21 @@ pub(crate) enum What {
     },
 }
 
+// === impl What ===
+
+impl What {
+    /// Its kind, as events are named.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Hello => "hello",
+            Self::Transition { .. } => "transition",
+            Self::CatalogChanged { .. } => "catalog_changed",
+            Self::Reloaded { .. } => "reloaded",
+            Self::Action { .. } => "action",
+        }
+    }
+}
+
 /// What is logged.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
