@@ -35,6 +35,8 @@ pub(crate) enum Input {
         event: Event,
         heard: oneshot::Sender<()>,
     },
+    /// What the status shows besides changed.
+    Publish,
     Dialed {
         generation: Generation,
         result: Result<(Arc<Connection>, Learnt), OpenError>,
@@ -127,6 +129,7 @@ impl Driver {
                     // Whoever asked may have given up.
                     let _ = heard.send(());
                 }
+                Action::Input(Input::Publish) => self.publish(None),
                 Action::Input(Input::Dialed { generation, result }) => {
                     self.dialed(generation, result);
                 }
@@ -335,6 +338,7 @@ impl Driver {
             last_garbage: None,
             held: 0,
             in_flight: 0,
+            rate_limited: None,
             in_doubt: lifecycle.is_in_doubt(),
             returning: lifecycle.is_returning(),
         };

@@ -59,6 +59,7 @@ pub struct Settings {
     pub(crate) max_in_flight: usize,
     pub(crate) max_held: usize,
     pub(crate) max_subscriptions: usize,
+    pub(crate) rate_limit: (u32, Duration),
     pub(crate) protocol: Protocol,
 }
 
@@ -164,6 +165,7 @@ impl Settings {
             max_in_flight: 1024,
             max_held: 1024,
             max_subscriptions: 1024,
+            rate_limit: (3, seconds(60)),
             protocol: Protocol::Auto,
         }
     }
@@ -393,6 +395,16 @@ impl Settings {
     #[must_use]
     pub fn max_held(mut self, calls: usize) -> Self {
         self.max_held = calls;
+        self
+    }
+
+    /// After so many rate-limit answers in a row (3) nothing is sent to the server for this long (60 s), or for as long as
+    /// it asks, up to an hour: calls fail at once with [`CallFailure::RateLimited`](crate::CallFailure::RateLimited). Then
+    /// one call finds out whether it is over. A rate-limit answer is HTTP 429, or a JSON-RPC error or a tool's error that
+    /// says so in words. `0` answers is never.
+    #[must_use]
+    pub fn rate_limit(mut self, answers: u32, pause: Duration) -> Self {
+        self.rate_limit = (answers, pause);
         self
     }
 

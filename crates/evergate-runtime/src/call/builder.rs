@@ -211,6 +211,7 @@ impl CallBuilder {
             takes_pieces,
             verbatim: self.verbatim,
             round: None,
+            keeps_alive: false,
             _counted: counted,
             may_have_run,
         }

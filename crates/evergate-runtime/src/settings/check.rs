@@ -35,6 +35,8 @@ pub(crate) struct Checked {
     pub(crate) max_in_flight: usize,
     pub(crate) max_held: usize,
     pub(crate) max_subscriptions: usize,
+    /// Rate-limit answers in a row, zero for never, and how long nothing is sent then.
+    pub(crate) rate_limit: (u32, Duration),
     pub(crate) protocol: Protocol,
 }
 
@@ -133,6 +135,7 @@ impl Settings {
             ("header_timeout", self.header_timeout),
             ("close_timeout", self.close_timeout),
             ("refresh_every", self.refresh_every.unwrap_or(LONGEST)),
+            ("rate_limit.pause", self.rate_limit.1),
         ];
         for (field, duration) in positive {
             if duration.is_zero() {
@@ -205,6 +208,7 @@ impl Settings {
             max_in_flight: self.max_in_flight.min(tokio::sync::Semaphore::MAX_PERMITS),
             max_held: self.max_held,
             max_subscriptions: self.max_subscriptions,
+            rate_limit: self.rate_limit,
             protocol: self.protocol,
         })
     }

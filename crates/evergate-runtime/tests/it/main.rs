@@ -18,6 +18,7 @@ mod listening;
 mod lossless;
 mod modern;
 mod modern_subscriptions;
+mod rate_limit;
 mod raw_params;
 mod raw_peers;
 mod replay;
