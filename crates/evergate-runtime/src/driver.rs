@@ -19,7 +19,7 @@ use crate::connection::Connection;
 use crate::error::{SharedError, chain};
 use crate::lifecycle::{Effect, Event, Generation, Lifecycle, Manner, Reason, StateKind};
 use crate::observe::{HubEvent, Status, Transition};
-use crate::slot::{Published, Slot, follow};
+use crate::slot::{Published, Slot, follow, keep_alive};
 use crate::transport::http::listen::listen;
 use crate::transport::{Link, OpenError};
 
@@ -280,6 +280,7 @@ impl Driver {
             // Boxed because it is large, and mostly there is nothing to restore.
             let restoring = restored.side_state.restore(&connection, &restored.name, within, news);
             Box::pin(restoring).await;
+            keep_alive(restored, connection).await;
         }));
     }
 

@@ -46,6 +46,7 @@ pub struct Settings {
     pub(crate) header_timeout: Duration,
     pub(crate) close_timeout: Duration,
     pub(crate) refresh_every: Option<Duration>,
+    pub(crate) ping_every: Option<Duration>,
     pub(crate) backoff: (Duration, Duration, f64, f64),
     pub(crate) cooldown: (Duration, Duration),
     pub(crate) max_attempts: Option<u32>,
@@ -151,6 +152,8 @@ impl Settings {
             header_timeout: seconds(30),
             close_timeout: seconds(5),
             refresh_every: Some(seconds(5 * 60)),
+            // Half an hour is a common time for servers to forget a session after.
+            ping_every: Some(seconds(1500)),
             backoff: (seconds(1), seconds(32), 2.0, 1.0),
             cooldown: (seconds(60), seconds(5 * 60)),
             max_attempts: Some(5),
@@ -306,6 +309,19 @@ impl Settings {
     pub fn refresh_every(mut self, interval: Option<Duration>) -> Self {
         self.refresh_every = interval;
         self
+    }
+
+    /// A connection over which nothing was sent for so long is pinged (25 min), so that the server does not forget its
+    /// session, and so that its loss is found and made up for before a call meets it; `None` is never.
+    #[must_use]
+    pub fn ping_every(mut self, interval: Option<Duration>) -> Self {
+        self.ping_every = interval;
+        self
+    }
+
+    /// What [`Settings::ping_every`] set.
+    pub fn pinged_every(&self) -> Option<Duration> {
+        self.ping_every
     }
 
     /// Delays between quick reconnect attempts (1 s doubling to 32 s, full jitter). See [`crate::Backoff`].

@@ -1,6 +1,7 @@
 //! One configured server: what handles, calls and the driver share about it.
 
 mod commands;
+mod keep_alive;
 mod rate_gate;
 mod retirement;
 mod side_state;
@@ -15,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use commands::{Commands, Underway};
+pub(crate) use keep_alive::keep_alive;
 pub(crate) use rate_gate::Probe;
 use rate_gate::RateGate;
 use retirement::Retirement;

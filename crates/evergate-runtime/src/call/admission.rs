@@ -18,7 +18,7 @@ pub(super) struct Admitted {
     pub(super) lease: Lease,
     _permit: OwnedSemaphorePermit,
     _probe: Option<Probe>,
-    _in_flight: InFlight,
+    _in_flight: Option<InFlight>,
 }
 
 /// Counts a call for as long as it is with the server.
@@ -141,8 +141,8 @@ impl Call {
     ) -> Result<Admitted, CallFailure> {
         let probe = if self.keeps_alive { Ok(None) } else { self.slot.pass_rate_gate() };
         let probe = probe.map_err(|retry_in| CallFailure::RateLimited { retry_in })?;
-        self.slot.in_flight.fetch_add(1, Ordering::Relaxed);
-        let in_flight = InFlight(self.slot.clone());
+        // Whether anybody uses the server is not for a ping to decide.
+        let in_flight = (!self.keeps_alive).then(|| InFlight::new(&self.slot));
         Ok(Admitted {
             lease: connection.lease(),
             _permit: permit,
@@ -214,6 +214,13 @@ fn not_connected(published: &Published, waited: Duration) -> CallFailure {
 }
 
 // === impl InFlight ===
+
+impl InFlight {
+    fn new(slot: &Arc<Slot>) -> Self {
+        slot.in_flight.fetch_add(1, Ordering::Relaxed);
+        Self(slot.clone())
+    }
+}
 
 impl Drop for InFlight {
     fn drop(&mut self) {

@@ -29,6 +29,7 @@ pub(crate) struct Checked {
     pub(crate) header_timeout: Duration,
     pub(crate) close_timeout: Duration,
     pub(crate) refresh_every: Option<Duration>,
+    pub(crate) ping_every: Option<Duration>,
     pub(crate) replay: Replay,
     pub(crate) replay_tools: HashMap<String, Replay>,
     pub(crate) max_message_bytes: usize,
@@ -135,6 +136,7 @@ impl Settings {
             ("header_timeout", self.header_timeout),
             ("close_timeout", self.close_timeout),
             ("refresh_every", self.refresh_every.unwrap_or(LONGEST)),
+            ("ping_every", self.ping_every.unwrap_or(LONGEST)),
             ("rate_limit.pause", self.rate_limit.1),
         ];
         for (field, duration) in positive {
@@ -202,6 +204,7 @@ impl Settings {
             header_timeout: self.header_timeout,
             close_timeout: self.close_timeout,
             refresh_every: self.refresh_every,
+            ping_every: self.ping_every,
             replay: self.replay,
             replay_tools: self.replay_tools.into_iter().collect(),
             max_message_bytes: self.max_message_bytes,

@@ -14,6 +14,7 @@ mod custom_headers;
 mod era_matrix;
 mod generations;
 mod health;
+mod keep_alive;
 mod listening;
 mod lossless;
 mod modern;

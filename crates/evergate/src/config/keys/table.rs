@@ -89,6 +89,7 @@ pub(super) const TABLE: &[KeyDoc] = &[
     key("mcpServers.*.lifecycle.list_timeout", Duration, "10s", "how long one page of a listing may take"),
     key("mcpServers.*.lifecycle.close_timeout", Duration, "5s", "how long closing may take before a child process is killed"),
     key("mcpServers.*.lifecycle.refresh_every", DurationOrNever, "5m", "how often tools are listed without being told that they changed"),
+    key("mcpServers.*.lifecycle.ping_every", DurationOrNever, "25m", "a connection over which nothing was sent for so long is pinged, so that its session is not forgotten, or renewed before a call meets its loss"),
     key("mcpServers.*.lifecycle.rate_limit", Section, "", "when a server that limits the rate of calls is left alone: calls end at once, unsent, and say when to come back"),
     key("mcpServers.*.lifecycle.rate_limit.threshold", Integer, "3", "rate-limit answers in a row after which nothing is sent (HTTP 429, or an error or a failed tool's result that says so); 0 is never"),
     key("mcpServers.*.lifecycle.rate_limit.pause", Duration, "60s", "for how long, unless the server names a time itself (of which at most an hour is obeyed); then one call finds out"),
