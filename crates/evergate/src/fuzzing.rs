@@ -242,6 +242,7 @@ fn policy(with_keys: bool) -> Policy {
         secret: (*secret).to_owned(),
         servers: (number == 1).then(|| vec!["a".to_owned()]),
         tools: (number == 1).then(|| vec!["a__e*".to_owned()]),
+        rate_limit: None,
     });
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 8080));
     Policy { keyring: Keyring::new(entries), guard: OriginGuard::new(address, false, &[], &[]) }

@@ -220,6 +220,7 @@ fn policy(settings: &config::Gateway, address: SocketAddr) -> Policy {
         secret: key.key.expose().to_owned(),
         servers: texts(&key.servers),
         tools: texts(&key.tools),
+        rate_limit: key.rate_limit,
     });
     Policy {
         keyring: Keyring::new(keys),

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::Gateway;
 use crate::config::pattern::Pattern;
+use crate::config::rate::Rate;
 use crate::config::reader::{Reader, kind};
 use crate::config::secret::Secret;
 
@@ -20,6 +21,8 @@ pub(crate) struct Key {
     pub(crate) servers: Option<Vec<Pattern>>,
     /// Only these tools, by the names that clients see, such as `docs__search`; all of them if absent.
     pub(crate) tools: Option<Vec<Pattern>>,
+    /// How often it may have something sent to servers; as often as it likes if absent.
+    pub(crate) rate_limit: Option<Rate>,
 }
 
 pub(super) fn read(section: &mut Reader<'_>, gateway: &mut Gateway) {
@@ -78,7 +81,8 @@ fn key(section: &mut Reader<'_>) -> Option<Key> {
     }
     let secret = given.or(file).and_then(|(key, text)| checked(section, key, &text));
     let (servers, tools) = (section.patterns("servers"), section.patterns("tools"));
-    Some(Key { name: name?, key: secret?, servers, tools })
+    let rate_limit = section.rate("rate_limit");
+    Some(Key { name: name?, key: secret?, servers, tools, rate_limit })
 }
 
 /// A text, an object with a file, or a list of those.

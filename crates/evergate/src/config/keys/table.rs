@@ -3,8 +3,8 @@
 use super::{KeyDoc, Kind};
 use Kind::{
     Choice, Count, Duration, DurationOrNever, DurationOrNumber, Flag, Foreign, Ignored, Integer,
-    List, Map, Number, Pairs, Path, Patterns, PatternsOrSection, Secrets, Section, Size, Text,
-    Texts,
+    List, Map, Number, Pairs, Path, Patterns, PatternsOrSection, Rate, Secrets, Section, Size,
+    Text, Texts,
 };
 
 const TYPES: Kind = Choice(&[
@@ -111,6 +111,7 @@ pub(super) const TABLE: &[KeyDoc] = &[
     key("gateway.auth.keys[].key", Text, "", "the key itself, at least 16 characters, usually as `${VAR}`"),
     key("gateway.auth.keys[].key_file", Path, "", "a file that holds the key instead"),
     key("gateway.auth.keys[].servers", Patterns, "", "only these servers"),
+    key("gateway.auth.keys[].rate_limit", Rate, "", "how many requests of its holder may go to servers in how long, such as `60/1m`, over all sessions; so many may come at once, and further ones are refused with status 429; what Evergate answers itself (`ping`, lists) does not count"),
     key("gateway.auth.keys[].tools", Patterns, "", "only these tools, by their names at `/mcp`, such as `docs__search`, also for `/mcp/{server}`"),
     key("gateway.allowed_hosts", Texts, "", "further values of the Host header to accept"),
     key("gateway.allowed_origins", Texts, "", "further values of the Origin header to accept, such as `https://app.example`"),
