@@ -11,6 +11,7 @@
 mod alarm;
 mod arriving;
 pub(crate) mod body;
+mod bucket;
 mod event_id;
 mod event_stream;
 mod health;
@@ -119,8 +120,10 @@ impl Front {
         self.policy.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn set_policy(&self, policy: Policy) {
-        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+    pub(crate) fn set_policy(&self, mut policy: Policy) {
+        let mut now = self.policy.write().unwrap_or_else(PoisonError::into_inner);
+        policy.keyring.succeed(&now.keyring);
+        *now = Arc::new(policy);
     }
 
     /// Answers one HTTP request.

@@ -62,7 +62,7 @@ use stateless::{Parked, Principals};
 use subscriptions::Subscriptions;
 use view::Views;
 
-pub(crate) use dispatch::{Answer, Pieces, RequestContext};
+pub(crate) use dispatch::{Answer, Pieces, RequestContext, goes_to_server};
 
 /// How long after its call a server may still ask because of it.
 const MAY_STILL_ASK: Duration = Duration::from_secs(60);

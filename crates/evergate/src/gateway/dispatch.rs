@@ -60,6 +60,22 @@ pub(crate) struct RequestContext {
     pub(crate) rounds: Option<Arc<Rounds>>,
 }
 
+/// Whether requests of this kind go on to a server, rather than being answered here.
+pub(crate) fn goes_to_server(method: &str) -> bool {
+    !matches!(
+        method,
+        "initialize"
+            | "ping"
+            | "tools/list"
+            | "prompts/list"
+            | "resources/list"
+            | "resources/templates/list"
+            | "logging/setLevel"
+            | "server/discover"
+            | "subscriptions/listen"
+    )
+}
+
 // === impl Pieces ===
 
 impl Pieces {

@@ -23,7 +23,7 @@ const SECRETS: [&str; 9] = [
 /// A child that says all it knows on standard error, and ends.
 const TELLTALE: &str = "echo MY_TOKEN=$MY_TOKEN >&2; echo \"$0 $@\" >&2; echo a >&2; echo b >&2; exit 3";
 
-async fn gateway_with_secrets(docs: &HttpServer) -> Gateway {
+fn gateway_with_secrets(docs: &HttpServer) -> Gateway {
     let secret = |n: usize| SECRETS[n];
     let token = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(token.path(), secret(7)).unwrap();
@@ -55,7 +55,7 @@ fn with_key(http: Http) -> Http {
 #[tokio::test]
 async fn nothing_that_is_secret_is_shown_anywhere() {
     let docs = HttpServer::start(Server::new()).await;
-    let gateway = gateway_with_secrets(&docs).await;
+    let gateway = gateway_with_secrets(&docs);
     let ask = async |path: &str| -> Value { with_key(api(&gateway, path)).get(&[]).await.json() };
     until("the child has spoken", async || {
         ask("servers/telltale/logs").await["next"].as_u64().unwrap() > 3
@@ -102,7 +102,7 @@ async fn nothing_that_is_secret_is_shown_anywhere() {
 #[tokio::test]
 async fn a_broken_configuration_does_not_repeat_its_secrets() {
     let docs = HttpServer::start(Server::new()).await;
-    let gateway = gateway_with_secrets(&docs).await;
+    let gateway = gateway_with_secrets(&docs);
     let broken = json!({ "mcpServers": { "docs": {
         "url": format!("http://{}:x@[bad", SECRETS[3]),
         "headers": { "A b": SECRETS[1] },
