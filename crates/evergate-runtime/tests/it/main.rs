@@ -28,3 +28,4 @@ mod shutdown;
 mod streams;
 mod tls;
 mod waiting;
+mod witnessed;
