@@ -101,6 +101,7 @@ impl PrivateServers {
         let _background = gateway.background.enter();
         let mut builder = Hub::builder()
             .limiter(gateway.limiter.clone())
+            .witness(gateway.observed.witness())
             .handlers(handlers(client))
             .server(name, server_settings::of_client(server, client));
         if let Some(catalog) = &last_catalog {
