@@ -8,6 +8,8 @@
 //! is formatted before it is asked for.
 
 mod cells;
+#[cfg(test)]
+mod deploy_tests;
 mod exposition;
 pub(crate) mod names;
 #[cfg(test)]

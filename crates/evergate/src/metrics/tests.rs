@@ -12,11 +12,11 @@ use super::exposition::{Format, Page};
 use super::names::{self, ALL, Family, Kind};
 use super::page::page;
 
-fn families() -> impl Iterator<Item = &'static Family> {
+pub(super) fn families() -> impl Iterator<Item = &'static Family> {
     ALL.iter().flat_map(|(_, families)| families.iter().copied())
 }
 
-fn repository() -> PathBuf {
+pub(super) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
