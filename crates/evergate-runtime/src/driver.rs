@@ -21,7 +21,7 @@ use crate::connection::Connection;
 use crate::error::{SharedError, chain};
 use crate::lifecycle::{Effect, Event, Generation, Lifecycle, Manner, Reason, StateKind};
 use crate::observe::{AttemptEnd, Happening, HubEvent, Status, Transition};
-use crate::slot::{Published, Slot, follow};
+use crate::slot::{Published, Slot, follow, keep_alive};
 use crate::transport::http::listen::listen;
 use crate::transport::{Link, OpenError};
 
@@ -37,6 +37,8 @@ pub(crate) enum Input {
         event: Event,
         heard: oneshot::Sender<()>,
     },
+    /// What the status shows besides changed.
+    Publish,
     Dialed {
         generation: Generation,
         result: Result<(Arc<Connection>, Learnt), OpenError>,
@@ -136,6 +138,7 @@ impl Driver {
                     // Whoever asked may have given up.
                     let _ = heard.send(());
                 }
+                Action::Input(Input::Publish) => self.publish(None),
                 Action::Input(Input::Dialed { generation, result }) => {
                     self.dialed(generation, result);
                 }
@@ -305,6 +308,7 @@ impl Driver {
             // Boxed because it is large, and mostly there is nothing to restore.
             let restoring = restored.side_state.restore(&connection, &restored.name, within, news);
             Box::pin(restoring).await;
+            keep_alive(restored, connection).await;
         }));
     }
 
@@ -367,6 +371,7 @@ impl Driver {
             last_garbage: None,
             held: 0,
             in_flight: 0,
+            rate_limited: None,
             in_doubt: lifecycle.is_in_doubt(),
             returning: lifecycle.is_returning(),
         };

@@ -3,6 +3,8 @@
 //! Codes from -32768 to -32000 belong to JSON-RPC and MCP; what only a gateway can say has codes outside of that. An
 //! error of a server's own passes unchanged.
 
+use std::time::Duration;
+
 use evergate_runtime::{CallError, CallFailure, Outcome, RawJson, Status};
 use http::StatusCode;
 use serde::Deserialize;
@@ -312,7 +314,7 @@ pub(crate) fn of_call(error: &CallError, status: Option<&Status>) -> RawJson {
         let at = status.next_retry_at?;
         Some(at.saturating_duration_since(tokio::time::Instant::now()).as_millis())
     });
-    RawJson::from(json!({
+    let mut body = json!({
         "code": code,
         "message": error.chain(),
         "data": {
@@ -324,7 +326,16 @@ pub(crate) fn of_call(error: &CallError, status: Option<&Status>) -> RawJson {
             "next_retry_ms": next_retry_ms.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX)),
             "hint": hint(error, status),
         },
-    }))
+    });
+    if let CallFailure::RateLimited { retry_in } = error.source {
+        body["data"]["retry_after"] = whole_seconds(retry_in).into();
+    }
+    RawJson::from(body)
+}
+
+/// As a Retry-After header has them: whoever comes back after so many is not early.
+pub(crate) fn whole_seconds(duration: Duration) -> u64 {
+    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }
 
 /// A server that is not there for this client: nothing was sent, and waiting does not help.
@@ -386,6 +397,10 @@ fn hint(error: &CallError, status: Option<&Status>) -> String {
         (CallFailure::Cancelled, _) => "the call was cancelled by the client".into(),
         (CallFailure::PermanentlyFailed { .. }, _) => {
             revival.unwrap_or("the operator must look at it").to_owned()
+        }
+        (CallFailure::RateLimited { retry_in }, _) => {
+            let seconds = whole_seconds(*retry_in);
+            format!("the server limits the rate of calls: call again in {seconds} s")
         }
         (CallFailure::TooBusy { .. }, _) => "the server is busy: call again later".into(),
         (CallFailure::TooManyHeld { .. }, _) => {

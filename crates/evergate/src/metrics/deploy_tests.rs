@@ -48,9 +48,9 @@ fn asked(expr: &str) -> Vec<Asked> {
 fn labels(selector: &str) -> Vec<(String, String)> {
     let pairs = selector.split("\",").filter(|pair| !pair.trim().is_empty());
     let pair = |text: &str| {
-        let (label, value) = text.split_once('=').unwrap_or_else(|| panic!("{selector}"));
-        let label = label.trim().trim_end_matches('!').to_owned();
-        (label, value.trim_start_matches('~').trim_matches('"').to_owned())
+        let (label, value) = text.split_once('"').unwrap_or_else(|| panic!("{selector}"));
+        let label = label.trim().trim_end_matches(['=', '!', '~']).to_owned();
+        (label, value.trim_end_matches('"').to_owned())
     };
     pairs.map(pair).collect()
 }

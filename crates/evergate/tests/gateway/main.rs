@@ -23,6 +23,7 @@ mod large_results;
 mod limits;
 mod names;
 mod pass_through;
+mod rate_limits;
 mod recovery;
 mod reload;
 mod restart;

@@ -12,7 +12,7 @@ use crate::config::{Document, digest, read_noting};
 /// A document in which every section is present, so that every key is looked up. Both kinds of a server are needed.
 fn everything() -> Value {
     let tools = json!({ "overrides": { "a*": {} } });
-    let lifecycle = json!({ "backoff": {}, "cooldown": {} });
+    let lifecycle = json!({ "backoff": {}, "cooldown": {}, "rate_limit": {} });
     json!({
         "mcpServers": { "a": { "command": "x", "tools": tools, "lifecycle": lifecycle } },
         "gateway": { "auth": { "keys": [{}] }, "session_key": { "file": "/none" } },
