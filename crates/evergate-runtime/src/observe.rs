@@ -1,5 +1,7 @@
 //! What the outside can watch: the status of each server, every transition, and what servers announce.
 
+mod witness;
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -8,6 +10,9 @@ use tokio::time::Instant;
 
 use crate::lifecycle::{Generation, Reason, StateKind};
 use crate::protocol::{ProtocolVersion, RawJson};
+
+pub(crate) use witness::Witness;
+pub use witness::{AttemptEnd, Happening};
 
 /// One server, as of now.
 #[derive(Debug, Clone, Serialize)]

@@ -27,7 +27,7 @@ use crate::catalog::CatalogStore;
 use crate::connection::{Connection, Garbage};
 use crate::driver::{INPUTS, Input};
 use crate::lifecycle::{Reason, StateKind};
-use crate::observe::{HubEvent, Notification, Status};
+use crate::observe::{HubEvent, Notification, Status, Witness};
 use crate::settings::Checked;
 use crate::tasks::Tasks;
 use crate::transport::StderrTail;
@@ -61,6 +61,7 @@ pub(crate) struct SlotId(u64);
 pub(crate) struct Shared {
     pub(crate) catalog: CatalogStore,
     pub(crate) events: broadcast::Sender<HubEvent>,
+    pub(crate) witness: Witness,
     pub(crate) notifications: broadcast::Sender<Notification>,
     pub(crate) tasks: Tasks,
     /// Calls under way, so that a shutdown can let them finish.

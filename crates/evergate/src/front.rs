@@ -6,6 +6,7 @@
 //! | `/sse`, `/message` | HTTP+SSE for 2024-11-05 clients ([`legacy_sse`]) |
 //! | `/livez`, `/readyz`, `/health` | is the process alive, may it get traffic, how is every server ([`health`]) |
 //! | `/api/v1/…` | the admin API ([`operators`]) |
+//! | `/metrics` | numbers for Prometheus ([`operators`], `metrics`) |
 //! | `/close` | drains and ends the process |
 
 mod alarm;
@@ -134,6 +135,18 @@ impl Front {
         B: http_body::Body<Data = bytes::Bytes> + Send + Unpin,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        let reply = self.answer_uncounted(face, &mut request).await;
+        if let Some(refusal) = reply.extensions().get::<Refusal>() {
+            self.gateway.observed.metrics.refused(*refusal);
+        }
+        reply
+    }
+
+    async fn answer_uncounted<B>(self: &Arc<Self>, face: Face, request: &mut Request<B>) -> Reply
+    where
+        B: http_body::Body<Data = bytes::Bytes> + Send + Unpin,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
         // Whoever probes, by whatever name and address, learns one bit.
         if matches!(*request.method(), Method::GET | Method::HEAD) {
             match request.uri().path() {
@@ -151,19 +164,19 @@ impl Front {
             Ok(origin) => origin,
             Err(refused) => {
                 tracing::debug!(what = %refused, "refused");
-                return turned_away(Refusal::ForbiddenOrigin, &mut request).await;
+                return turned_away(Refusal::ForbiddenOrigin, request).await;
             }
         };
         let for_operators = face == Face::Admin || self.place.admin_address.is_none();
         if for_operators && operators::has(request.uri().path()) {
             // Large and rare, and not for other origins.
-            return Box::pin(operators::answer(&self, &policy, &mut request)).await;
+            return Box::pin(operators::answer(self, &policy, request)).await;
         }
         let preflight = request.method() == Method::OPTIONS && allowed_origin.is_some();
         let mut reply = if preflight {
             body::empty(StatusCode::NO_CONTENT)
         } else {
-            self.route(face, &policy, &mut request).await
+            self.route(face, &policy, request).await
         };
         if let Some(origin) = allowed_origin {
             // Those of a request that was answered may be gone by now, and nobody asks them then.

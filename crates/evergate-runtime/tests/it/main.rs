@@ -30,3 +30,4 @@ mod shutdown;
 mod streams;
 mod tls;
 mod waiting;
+mod witnessed;

@@ -63,6 +63,58 @@ pub(crate) enum Refusal {
 // === impl Refusal ===
 
 impl Refusal {
+    /// All of them, as they are numbered.
+    pub(crate) const ALL: [Self; 21] = [
+        Self::NotJson,
+        Self::NotJsonRpc,
+        Self::BatchNotAllowed,
+        Self::BatchTooLong,
+        Self::NotInitialized,
+        Self::UnknownSession,
+        Self::UnknownServer,
+        Self::UnknownPath,
+        Self::WrongMethod,
+        Self::NotAcceptable,
+        Self::NotJsonContent,
+        Self::TooLarge,
+        Self::TooManySessions,
+        Self::TooManyRequests,
+        Self::Forbidden,
+        Self::UnsupportedVersion,
+        Self::Unauthorized,
+        Self::ForbiddenOrigin,
+        Self::Draining,
+        Self::BadEventId,
+        Self::Internal,
+    ];
+
+    /// The name used in metric labels.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::NotJson => "not_json",
+            Self::NotJsonRpc => "not_json_rpc",
+            Self::BatchNotAllowed => "batch_not_allowed",
+            Self::BatchTooLong => "batch_too_long",
+            Self::NotInitialized => "not_initialized",
+            Self::UnknownSession => "unknown_session",
+            Self::UnknownServer => "unknown_server",
+            Self::UnknownPath => "unknown_path",
+            Self::WrongMethod => "wrong_method",
+            Self::NotAcceptable => "not_acceptable",
+            Self::NotJsonContent => "not_json_content",
+            Self::TooLarge => "too_large",
+            Self::TooManySessions => "too_many_sessions",
+            Self::TooManyRequests => "too_many_requests",
+            Self::Forbidden => "forbidden",
+            Self::UnsupportedVersion => "unsupported_version",
+            Self::Unauthorized => "unauthorized",
+            Self::ForbiddenOrigin => "forbidden_origin",
+            Self::Draining => "draining",
+            Self::BadEventId => "bad_event_id",
+            Self::Internal => "internal",
+        }
+    }
+
     pub(crate) fn status(self) -> StatusCode {
         match self {
             Self::NotJson

@@ -21,6 +21,7 @@ mod holding;
 mod isolation;
 mod large_results;
 mod limits;
+mod metrics;
 mod names;
 mod pass_through;
 mod rate_limits;
