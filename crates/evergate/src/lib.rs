@@ -17,6 +17,7 @@ pub mod fuzzing;
 mod gateway;
 mod hash;
 mod logging;
+mod metrics;
 mod observed;
 mod output;
 mod random;

@@ -249,6 +249,7 @@ fn policy(settings: &config::Gateway, place: &Place) -> Policy {
         servers: texts(&key.servers),
         tools: texts(&key.tools),
         scopes: key.scopes,
+        rate_limit: key.rate_limit,
     });
     let guard = |address| {
         OriginGuard::new(
