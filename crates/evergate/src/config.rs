@@ -32,7 +32,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-pub(crate) use duration::LONGEST as LONGEST_DURATION;
+pub(crate) use duration::{LONGEST as LONGEST_DURATION, read_text as parse_duration};
 pub(crate) use finding::{Finding, Severity};
 pub(crate) use gateway::parse_listen;
 pub(crate) use gateway::{Gateway, Key, Naming, Scopes};

@@ -44,6 +44,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::config::Secret;
 use crate::gateway::Gateway;
 use crate::gateway::error_body::Refusal;
 use body::ReplyBody;
@@ -95,6 +96,8 @@ pub(crate) struct Place {
     pub(crate) admin_address: Option<SocketAddr>,
     /// What it was configured from, to be shown.
     pub(crate) config_files: Vec<String>,
+    /// What opens the admin API to whoever may read this process's own files, where keys are needed.
+    pub(crate) local_key: Option<Secret>,
 }
 
 // === impl Front ===

@@ -256,5 +256,5 @@ fn policy(with_keys: bool) -> Policy {
 
 fn place() -> Place {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 8080));
-    Place { address, admin_address: None, config_files: Vec::new() }
+    Place { address, admin_address: None, config_files: Vec::new(), local_key: None }
 }

@@ -4,6 +4,7 @@
 //! `evergate-runtime`.
 
 mod admin;
+mod admin_client;
 mod cancelled;
 mod cli;
 mod config;

@@ -43,7 +43,7 @@ impl ConfigArgs {
     pub(crate) fn sources(&self) -> Result<Option<Sources>, Failure> {
         let given = self.given()?;
         Ok(given.or_else(|| {
-            let found = USUAL.iter().map(Path::new).find(|path| path.is_file())?;
+            let found = usual_file()?;
             hint(&format!("evergate: using {} of the current folder", found.display()));
             Some(Sources { files: vec![found.to_owned()], stdin: None })
         }))
@@ -68,6 +68,11 @@ impl ConfigArgs {
     pub(super) fn load_usable(&self) -> Result<Config, Failure> {
         load_usable(&self.required_sources()?)
     }
+}
+
+/// A file in the current folder that has one of the usual names.
+pub(super) fn usual_file() -> Option<&'static Path> {
+    USUAL.iter().map(Path::new).find(|path| path.is_file())
 }
 
 /// Reads a configuration; only one that cannot be read at all is a failure here.

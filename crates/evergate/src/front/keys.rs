@@ -95,7 +95,6 @@ impl Keyring {
     }
 
     /// With one more, for whoever may read this process's own files. Where there are no keys none is needed.
-    #[allow(dead_code, reason = "for the command line")]
     pub(crate) fn with_local(mut self, secret: &str) -> Self {
         if !self.keys.is_empty() {
             let scopes = Scopes { admin: true, ..Scopes::default() };
