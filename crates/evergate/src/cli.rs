@@ -2,6 +2,7 @@
 
 mod call;
 mod check;
+mod import;
 mod schema;
 mod serve;
 mod source;
@@ -46,6 +47,7 @@ enum Command {
     Check(check::Check),
     Tools(tools::Tools),
     Call(call::Call),
+    Import(import::Import),
     /// Print the JSON Schema of a configuration, for editors.
     Schema,
     /// Show what recovery looks like: two servers, everything that usually goes wrong, what became of each call.
@@ -75,6 +77,7 @@ impl Cli {
             Command::Check(check) => check.run(),
             Command::Tools(tools) => runtime.block_on(tools.run()),
             Command::Call(call) => runtime.block_on(call.run()),
+            Command::Import(import) => import.run(),
             Command::Schema => schema::run(),
             Command::Demo => runtime.block_on(demo::run()).map_err(Failure::from),
             Command::DemoServer => {

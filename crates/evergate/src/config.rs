@@ -37,9 +37,11 @@ pub(crate) use gateway::parse_listen;
 pub(crate) use gateway::{Gateway, Key, Naming};
 pub(crate) use keys::{help, schema};
 pub(crate) use pattern::Pattern;
+pub(crate) use relaxed_json::strict as strict_json;
 pub(crate) use secret::Secret;
 pub(crate) use server::{Isolation, Server};
 pub(crate) use sources::Sources;
+pub(crate) use spelling::distance;
 pub(crate) use tools::ToolRules;
 
 use reader::{Notes, Reader, Surroundings};

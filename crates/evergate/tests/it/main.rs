@@ -4,6 +4,7 @@
 
 mod commands;
 mod examples;
+mod importing;
 mod reference;
 #[cfg(unix)]
 mod serving;
