@@ -2,6 +2,8 @@
 
 mod call;
 mod check;
+mod connect;
+mod doctor;
 mod import;
 mod schema;
 mod serve;
@@ -48,6 +50,8 @@ enum Command {
     Tools(tools::Tools),
     Call(call::Call),
     Import(import::Import),
+    Connect(connect::Connect),
+    Doctor(doctor::Doctor),
     /// Print the JSON Schema of a configuration, for editors.
     Schema,
     /// Show what recovery looks like: two servers, everything that usually goes wrong, what became of each call.
@@ -78,6 +82,8 @@ impl Cli {
             Command::Tools(tools) => runtime.block_on(tools.run()),
             Command::Call(call) => runtime.block_on(call.run()),
             Command::Import(import) => import.run(),
+            Command::Connect(connect) => connect.run(),
+            Command::Doctor(doctor) => runtime.block_on(doctor.run()),
             Command::Schema => schema::run(),
             Command::Demo => runtime.block_on(demo::run()).map_err(Failure::from),
             Command::DemoServer => {

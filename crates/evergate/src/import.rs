@@ -35,7 +35,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 pub(crate) use client::{Client, Machine};
-pub(crate) use document::{BadSource, LARGEST, Malformed, text_of, utf8};
+pub(crate) use document::{BadSource, LARGEST, Malformed, Syntax, text_of, utf8};
 pub(crate) use outcome::{Input, import};
 pub(crate) use report::{as_json, as_text, count};
 

@@ -16,8 +16,8 @@ pub(crate) fn root(text: &str) -> Option<Range<usize>> {
 
 /// The value of a key of an object. Of several the last, as parsers have it.
 pub(crate) fn member(text: &str, object: &Range<usize>, key: &str) -> Option<Range<usize>> {
-    let found = members(text, object)?.into_iter().filter(|(name, _, _)| name == key);
-    found.last().map(|(_, _, value)| value)
+    let mut found = members(text, object)?.into_iter().filter(|(name, _, _)| name == key);
+    found.next_back().map(|(_, _, value)| value)
 }
 
 /// The value of an item of a list.
@@ -63,6 +63,12 @@ pub(crate) fn members(
         at = after_comma(bytes, value_end);
     }
     Some(members)
+}
+
+/// The comma behind a value, if there is one.
+pub(crate) fn comma_after(text: &str, at: usize) -> Option<usize> {
+    let at = after_blank(text.as_bytes(), at);
+    (text.as_bytes().get(at) == Some(&b',')).then_some(at)
 }
 
 /// Where white space and comments that begin here are over.

@@ -6,6 +6,7 @@
 mod cancelled;
 mod cli;
 mod config;
+mod connect;
 mod demo;
 mod exit_code;
 mod front;

@@ -36,7 +36,7 @@ fn near_in(name: &str, folders: &[PathBuf]) -> Vec<String> {
     let names: BTreeSet<String> =
         programs.filter_map(|entry| entry.file_name().into_string().ok()).collect();
     // A short word has too many neighbours.
-    let limit = if wanted.chars().count() <= 4 { 1 } else { 2 };
+    let limit = if wanted.chars().count() <= 5 { 1 } else { 2 };
     let mut close: Vec<(usize, String)> = names
         .into_iter()
         .map(|candidate| (crate::config::distance(wanted, &candidate), candidate))

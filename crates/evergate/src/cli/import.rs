@@ -109,16 +109,21 @@ impl Import {
                     let places = client.places(machine);
                     looked.extend(places.iter().map(|place| place.file.clone()));
                     let there = places.into_iter().filter(|place| place.file.exists());
-                    wanted.extend(there.map(|place| (client, place.file, place.of_project)));
+                    wanted.extend(there.map(|place| {
+                        let folder = place.of_project.then(|| machine.folder.clone());
+                        (client, place.file, folder)
+                    }));
                 }
                 None if word == "-" || Path::new(word).exists() => {
-                    wanted.push((Client::Other, PathBuf::from(word), true));
+                    let file = PathBuf::from(word);
+                    let folder = project_of(&file, machine);
+                    wanted.push((Client::Other, file, Some(folder)));
                 }
                 None => return Err(no_such(word)),
             }
         }
         let (mut inputs, mut seen) = (Vec::new(), HashSet::new());
-        for (client, file, of_project) in wanted {
+        for (client, file, folder) in wanted {
             // The same file may be the user's and the project's, or be linked from elsewhere.
             let same = std::fs::canonicalize(&file).unwrap_or_else(|_| file.clone());
             if !seen.insert(same) {
@@ -127,10 +132,19 @@ impl Import {
             let text = read(&file, machine).map_err(|error| {
                 Failure::config(anyhow::Error::new(error).context("nothing was written"))
             })?;
-            inputs.push(Input { client, file, of_project, text });
+            inputs.push(Input { client, file, folder, text });
         }
         Ok((inputs, looked))
     }
+}
+
+/// The project that a file belongs to: its folder, or the one above if that is a client's.
+fn project_of(file: &Path, machine: &Machine) -> PathBuf {
+    let whole = machine.folder.join(file);
+    let folder = whole.parent().unwrap_or(&machine.folder);
+    let hidden = folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+    let project = if hidden { folder.parent() } else { None };
+    project.unwrap_or(folder).to_owned()
 }
 
 fn read(file: &Path, machine: &Machine) -> Result<String, BadSource> {

@@ -202,6 +202,9 @@ impl Machine {
 
     /// A path as people write it.
     pub(crate) fn shown(&self, path: &Path) -> String {
+        if path == Path::new("-") {
+            return "standard input".to_owned();
+        }
         if let Ok(inside) = path.strip_prefix(&self.folder) {
             return inside.display().to_string();
         }

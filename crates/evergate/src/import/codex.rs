@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use super::draft::{Draft, Unit};
 use super::entry::{Entry, Path};
 use super::plain::servers;
+use super::references::is_name;
+use super::secrets::looks_secret;
 use super::{Asked, Found, Source};
 
 pub(super) fn read(source: &Source, document: &Value, out: &mut Found) {
@@ -33,7 +35,7 @@ pub(super) fn read(source: &Source, document: &Value, out: &mut Found) {
     });
 }
 
-fn headers<'a>(draft: &mut Draft<'_>, entry: &mut Entry<'a>) {
+fn headers(draft: &mut Draft<'_>, entry: &mut Entry<'_>) {
     draft.pairs(entry, "http_headers", "headers");
     draft.renamed("headers", "http_headers");
     for (header, variable) in
@@ -56,8 +58,9 @@ fn headers<'a>(draft: &mut Draft<'_>, entry: &mut Entry<'a>) {
 }
 
 fn refer(draft: &mut Draft<'_>, header: &str, variable: &str, before: &str) {
-    if variable.is_empty() || variable.contains(['}', ':']) {
-        draft.refuse(format!("{variable:?} is not a variable's name"));
+    // People put the token itself there, which must not become a name that is shown.
+    if !is_name(variable) || looks_secret(variable) {
+        draft.refuse(format!("what it has for {header} is not the name of a variable"));
         return;
     }
     draft.pair("headers", header, format!("{before}${{{variable}}}"));

@@ -101,7 +101,7 @@ fn catalog(draft: &mut Draft<'_>, server: &str) {
     draft.mapped(format!("ref is a command: docker mcp gateway run --servers={server}"));
 }
 
-fn remote_server<'a>(draft: &mut Draft<'_>, remote: &mut Entry<'a>) {
+fn remote_server(draft: &mut Draft<'_>, remote: &mut Entry<'_>) {
     draft.text(remote, "url", "url");
     draft.renamed("url", "remote.url");
     draft.renamed("headers", "remote.headers");

@@ -65,7 +65,7 @@ impl<'s> Draft<'s> {
     }
 
     /// What most clients write the same way.
-    pub(super) fn usual<'a>(&mut self, entry: &mut Entry<'a>, timeout: Unit) {
+    pub(super) fn usual(&mut self, entry: &mut Entry<'_>, timeout: Unit) {
         self.kind(entry, "type");
         if !entry.has("type") {
             self.kind(entry, "transport");
@@ -87,7 +87,7 @@ impl<'s> Draft<'s> {
     }
 
     /// A child process.
-    pub(super) fn process<'a>(&mut self, entry: &mut Entry<'a>) {
+    pub(super) fn process(&mut self, entry: &mut Entry<'_>) {
         self.text(entry, "command", "command");
         self.texts(entry, "args", "args");
         self.pairs(entry, "env", "env");
@@ -198,18 +198,14 @@ impl<'s> Draft<'s> {
 
     /// A text with its variables in our spelling.
     pub(super) fn fill(&mut self, text: &str) -> Option<String> {
-        match references::translate(text, &self.dialect) {
-            Ok(translated) => {
-                for asked in translated.asked {
-                    self.asked(asked);
-                }
-                Some(translated.text)
-            }
-            Err(references::Unclosed) => {
-                self.refuse("has a \"${\" that is not closed or names nothing");
-                None
-            }
+        let Ok(translated) = references::translate(text, &self.dialect) else {
+            self.refuse("has a \"${\" that is not closed or names nothing");
+            return None;
+        };
+        for asked in translated.asked {
+            self.asked(asked);
         }
+        Some(translated.text)
     }
 
     pub(super) fn asked(&mut self, asked: Asked) {
@@ -273,7 +269,7 @@ impl<'s> Draft<'s> {
         match (command, url) {
             (false, false) => self.refuse("has neither a command nor a URL"),
             (true, true) => {
-                self.refuse("has both a command and a URL, and nobody can tell which counts")
+                self.refuse("has both a command and a URL, and nobody can tell which counts");
             }
             _ => {}
         }
@@ -374,7 +370,9 @@ fn is_ourselves(server: &Server) -> bool {
     let text = |key: &str| server.entry.get(key).and_then(Value::as_str).unwrap_or_default();
     let command = FilePath::new(text("command")).file_stem().unwrap_or_default();
     let first = server.entry.get("args").and_then(|args| args.get(0)).and_then(Value::as_str);
-    let started = command == "evergate" && first != Some("wrap");
+    let is_gateway =
+        first.is_none_or(|first| ["serve", "stdio"].contains(&first) || first.starts_with("--"));
+    let started = command == "evergate" && is_gateway;
     let local = ["http://127.0.0.1:", "http://localhost:", "http://[::1]:"];
     let reached = server.name == "evergate" && local.iter().any(|at| text("url").starts_with(at));
     started || reached

@@ -142,11 +142,7 @@ impl<'a> Entry<'a> {
         Some(pairs)
     }
 
-    pub(super) fn section(
-        &mut self,
-        key: &'a str,
-        problems: &mut Vec<Problem>,
-    ) -> Option<Entry<'a>> {
+    pub(super) fn section(&mut self, key: &'a str, problems: &mut Vec<Problem>) -> Option<Self> {
         let value = self.take(key)?;
         Entry::new(value, self.path.key(key), problems)
     }

@@ -61,7 +61,7 @@ pub(super) fn read(source: &Source, document: &Value, out: &mut Found) {
 }
 
 /// `docker run`, as the gateway would start it.
-fn container<'a>(draft: &mut Draft<'_>, entry: &mut Entry<'a>) {
+fn container(draft: &mut Draft<'_>, entry: &mut Entry<'_>) {
     let problems = &mut draft.problems;
     let image = entry.text("container", problems).unwrap_or_default();
     let entrypoint = entry.text("entrypoint", problems);
@@ -128,7 +128,7 @@ fn gateway(source: &Source, top: &mut Entry<'_>, out: &mut Found) -> Times {
     out.gateway.insert("separator", json!("___"));
     out.mapped.push("gateway.separator is \"___\", so that tools keep their names".to_owned());
     let mut time = |keys: [&'static str; 2]| -> Option<f64> {
-        let found = keys.into_iter().filter_map(|key| section.number(key, &mut problems)).next();
+        let found = keys.into_iter().find_map(|key| section.number(key, &mut problems));
         found.filter(|seconds| *seconds > 0.0)
     };
     let startup = time(["startupTimeout", "startup_timeout"]);

@@ -16,7 +16,8 @@ pub(crate) struct Input {
     /// Whose it is; `Other` has it found out.
     pub(crate) client: Client,
     pub(crate) file: PathBuf,
-    pub(crate) of_project: bool,
+    /// Where its relative paths start, if it belongs to a project.
+    pub(crate) folder: Option<PathBuf>,
     pub(crate) text: String,
 }
 
@@ -68,7 +69,7 @@ pub(crate) fn import(inputs: &[Input], machine: &Machine) -> Result<Imported, Ve
             },
             file: input.file.clone(),
             shown: shown.clone(),
-            folder: input.of_project.then(|| machine.folder.clone()),
+            folder: input.folder.clone(),
             home: machine.home.clone(),
         };
         let found = read(&source, &document);

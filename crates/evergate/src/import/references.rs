@@ -111,7 +111,7 @@ pub(super) fn refers(text: &str) -> bool {
     text.contains("${")
 }
 
-fn is_name(name: &str) -> bool {
+pub(super) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(is_word) && !name.starts_with(|c: char| c.is_ascii_digit())
 }
 

@@ -318,7 +318,7 @@ fn is_secret_name(name: &str) -> bool {
     words.iter().any(|word| WORDS.contains(word) || ENDINGS.iter().any(|end| word.ends_with(end)))
 }
 
-fn looks_secret(text: &str) -> bool {
+pub(super) fn looks_secret(text: &str) -> bool {
     text.len() >= 16
         && !text.contains(char::is_whitespace)
         && BEGINNINGS.iter().any(|beginning| text.starts_with(beginning))

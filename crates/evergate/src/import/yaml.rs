@@ -156,7 +156,8 @@ mod tests {
         let mut text = "a: &a [x,x,x,x,x,x,x,x,x,x]\n".to_owned();
         for n in 0..9 {
             let (from, to) = (char::from(b'a' + n), char::from(b'b' + n));
-            text.push_str(&format!("{to}: &{to} [{}]\n", vec![format!("*{from}"); 10].join(",")));
+            let ten = vec![format!("*{from}"); 10].join(",");
+            text = format!("{text}{to}: &{to} [{ten}]\n");
         }
         assert!(parse(&text).is_err());
         assert!(parse(&"[".repeat(5_000)).is_err());

@@ -70,7 +70,7 @@ impl World {
         let names = std::fs::read_dir(self.root.path().join("project")).unwrap();
         let names: Vec<String> =
             names.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-        assert!(names.iter().all(|name| !name.ends_with(".tmp")), "{names:?}");
+        assert!(names.iter().all(|name| !name.contains(".tmp")), "{names:?}");
         names.iter().any(|name| name == "evergate.json")
     }
 }
@@ -336,4 +336,33 @@ fn a_server_that_our_loader_refuses_is_left_out_with_the_reason() {
     let output = world.run(&["import", "x.json"]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     insta::assert_snapshot!(stdout(&output) + &world.text("project/evergate.json"));
+}
+
+#[test]
+fn a_token_in_the_place_of_a_variable_is_not_shown() {
+    let world = World::new();
+    let text = "[mcp_servers.a]\nurl = \"http://a.example/\"\nbearer_token_env_var = \"ghp_hunter2hunter2hunter2\"\n\n\
+                [mcp_servers.b]\ncommand = \"b\"\n";
+    world.write("home/.codex/config.toml", text);
+    let output = world.run(&["import", "codex"]);
+    let said = stdout(&output) + &stderr(&output) + &world.text("project/evergate.json");
+    assert!(!said.contains("hunter2"), "{said}");
+    assert!(
+        said.contains("a of ~/.codex/config.toml: what it has for Authorization is not the name"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_file_elsewhere_keeps_its_own_folder() {
+    let world = World::new();
+    world.write("other/.cursor/mcp.json", r#"{"mcpServers": {"a": {"command": "./run"}}}"#);
+    let output = world.run(&["import", "../other/.cursor/mcp.json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let written: Value = serde_json::from_str(&world.text("project/evergate.json")).unwrap();
+    let cwd = written["mcpServers"]["a"]["cwd"].as_str().unwrap().to_owned();
+    assert_eq!(
+        Path::new(&cwd).canonicalize().unwrap(),
+        world.path("other").canonicalize().unwrap()
+    );
 }

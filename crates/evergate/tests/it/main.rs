@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
 
 mod commands;
+mod connecting;
+mod doctoring;
 mod examples;
 mod importing;
 mod reference;
