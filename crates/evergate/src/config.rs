@@ -39,10 +39,11 @@ pub(crate) use gateway::{Gateway, Key, Naming, Scopes};
 pub(crate) use keys::{help, schema};
 pub(crate) use pattern::Pattern;
 pub(crate) use rate::Rate;
+pub(crate) use relaxed_json::strict as strict_json;
 pub(crate) use secret::Secret;
 pub(crate) use server::{Isolation, Server};
 pub(crate) use sources::Sources;
-pub(crate) use spelling::nearest;
+pub(crate) use spelling::{distance, nearest};
 pub(crate) use tools::ToolRules;
 
 use reader::{Notes, Reader, Surroundings};
