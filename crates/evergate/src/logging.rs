@@ -69,7 +69,6 @@ pub(crate) fn start(format: LogFormat, level: &str) {
 }
 
 /// What is logged now, as directives that [`set_level`] takes.
-#[expect(dead_code, reason = "for the admin interface")]
 pub(crate) fn current_level() -> String {
     let shown = FILTER.get().map(|filter| filter.with_current(ToString::to_string));
     match shown {
@@ -79,7 +78,6 @@ pub(crate) fn current_level() -> String {
 }
 
 /// Logs this from now on: a level, levels of single modules, or both, as in `info,evergate_runtime=trace`.
-#[expect(dead_code, reason = "for the admin interface")]
 pub(crate) fn set_level(directives: &str) -> Result<(), BadDirective> {
     let filter = parse(directives)?;
     let handle = FILTER.get().ok_or(BadDirective::NotStarted)?;
