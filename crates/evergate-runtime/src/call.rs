@@ -155,6 +155,7 @@ impl Call {
             }
             report.generation = Some(lease.generation());
             let sent_at = Instant::now();
+            report.last_sent = Some(sent_at);
             let brought = self.send_once(lease, Resends { resent, renewed }).await;
             report.upstream += sent_at.elapsed();
             let unanswered = match brought {

@@ -4,6 +4,7 @@
 //! `evergate-runtime`.
 
 mod admin;
+mod audit;
 mod cancelled;
 mod cli;
 mod config;
@@ -23,6 +24,8 @@ mod sealed;
 mod serve;
 mod state;
 mod tasks;
+mod telemetry;
+mod timestamp;
 
 use std::process::ExitCode;
 

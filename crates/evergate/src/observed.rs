@@ -21,8 +21,10 @@ pub(crate) use recorder::record;
 pub(crate) use recording::{Beginning, Recording};
 
 use crate::admin::model::{CallCounts, CallOutcome, Moment, ServerState};
+use crate::audit::Audit;
 use crate::front::keys::Caller;
 use crate::hash::HashMap;
+use crate::telemetry::{Telemetry, TraceId};
 use history::History;
 
 /// One per process.
@@ -30,6 +32,8 @@ use history::History;
 pub(crate) struct Observed {
     pub(crate) recent: Recent,
     pub(crate) feed: Feed,
+    pub(crate) audit: Audit,
+    pub(crate) telemetry: Telemetry,
     pasts: RwLock<HashMap<Arc<str>, Arc<Past>>>,
 }
 
@@ -71,18 +75,33 @@ pub(crate) struct CallRecord {
     pub(crate) result_bytes: usize,
     /// Its params, if they are to be kept.
     pub(crate) params: Option<RawJson>,
+    /// Tells sessions apart, and is good for nothing else.
+    pub(crate) session: Option<[u8; 4]>,
+    /// Of a prompt or a resource, if anybody wants to know.
+    pub(crate) name: Option<String>,
+    /// Of the error that the server answered with.
+    pub(crate) error_code: Option<i64>,
+    /// The trace it belongs to.
+    pub(crate) trace: Option<TraceId>,
 }
 
 // === impl Observed ===
 
 impl Observed {
     pub(crate) fn new() -> Self {
-        Self { recent: Recent::default(), feed: Feed::default(), pasts: RwLock::default() }
+        Self {
+            recent: Recent::default(),
+            feed: Feed::default(),
+            audit: Audit::default(),
+            telemetry: Telemetry::default(),
+            pasts: RwLock::default(),
+        }
     }
 
     /// A call is over. On the way of every call, so it must not do much.
     pub(crate) fn call_ended(&self, record: CallRecord, keep: usize) {
         self.past(&record.server).counts.add(record.outcome, record.resent);
+        self.audit.call_ended(&record);
         self.recent.add(record, keep);
     }
 
@@ -149,6 +168,17 @@ impl Counts {
 // === impl CallOutcome ===
 
 impl CallOutcome {
+    /// As it is written everywhere.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::NotSent => "not_sent",
+            Self::Rejected => "rejected",
+            Self::Unknown => "unknown",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
     /// What became of a call that brought no result.
     pub(crate) fn of(error: &CallError) -> Self {
         match (&error.source, error.outcome) {

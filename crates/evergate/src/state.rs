@@ -114,7 +114,7 @@ fn default_dir_in(
     Some(base.join("evergate").join(format!("{stem}-{hash}")))
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {
         // Writing into a String cannot fail.
         let _ = write!(hex, "{byte:02x}");

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::lifecycle::Generation;
 
 /// How a call went, apart from its result.
@@ -14,6 +16,8 @@ pub struct Report {
     pub waited: Duration,
     /// How long it was with the server, in all; of a result that is passed on in pieces, until its beginning.
     pub upstream: Duration,
+    /// When it was sent last.
+    pub last_sent: Option<Instant>,
     /// How often it was sent again after the server had, or may have had, it before.
     pub resends: u32,
 }

@@ -55,6 +55,7 @@ pub(crate) fn act(
         }
         Action::Refresh => handle.refresh(),
     }
+    gateway.observed.audit.acted(by, action, name);
     let by = by.name().map(str::to_owned);
     tracing::info!(server = name, ?action, by, "asked by an operator");
     let what = What::Action { action, server: name.to_owned(), by };
