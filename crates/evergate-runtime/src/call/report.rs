@@ -25,6 +25,20 @@ pub struct Report {
 // === impl Report ===
 
 impl Report {
+    /// It is sent now.
+    pub(super) async fn sent<T>(
+        &mut self,
+        generation: Generation,
+        sending: impl Future<Output = T>,
+    ) -> T {
+        self.generation = Some(generation);
+        let started = Instant::now();
+        self.last_sent = Some(started);
+        let sent = sending.await;
+        self.upstream += started.elapsed();
+        sent
+    }
+
     /// It was answered by another connection than it was sent on first.
     pub(super) fn sent_again(&mut self, generation: Generation) {
         self.generation = Some(generation);
