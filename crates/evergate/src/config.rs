@@ -34,8 +34,10 @@ use serde_json::Value;
 
 pub(crate) use duration::{LONGEST as LONGEST_DURATION, read_text as parse_duration};
 pub(crate) use finding::{Finding, Severity};
+#[cfg(feature = "otel")]
+pub(crate) use gateway::Otlp;
 pub(crate) use gateway::parse_listen;
-pub(crate) use gateway::{Gateway, Key, Naming, Scopes};
+pub(crate) use gateway::{Audit, Gateway, Key, Naming, Scopes};
 pub(crate) use keys::{help, schema};
 pub(crate) use pattern::Pattern;
 pub(crate) use rate::Rate;

@@ -5,6 +5,7 @@
 
 mod admin;
 mod admin_client;
+mod audit;
 mod cancelled;
 mod cli;
 mod config;
@@ -30,6 +31,8 @@ mod sealed;
 mod serve;
 mod state;
 mod tasks;
+mod telemetry;
+mod timestamp;
 
 use std::process::ExitCode;
 
