@@ -6,6 +6,7 @@ mod clock;
 mod doubt;
 mod kept_here;
 mod relisting;
+mod report;
 mod result_stream;
 mod result_type;
 mod rounds;
@@ -24,15 +25,16 @@ use admission::Admitted;
 pub use builder::CallBuilder;
 use clock::CallClock;
 use doubt::Settled;
+pub use report::Report;
 pub use result_stream::{Reply, ResultStream};
 use result_type::ResultType;
 use rounds::{Repeats, Round, Taken};
 
-use crate::connection::{CallTrack, Lease};
+use crate::connection::{CallTrack, CallWatch, Lease};
 use crate::error::{CallError, CallFailure, SharedError};
 use crate::lifecycle::{Generation, Loss};
 use crate::protocol::RawJson;
-use crate::retry::{Decision, Outcome, Replay, Sent, decide};
+use crate::retry::{Decision, Limited, Outcome, Replay, Sent, decide};
 use crate::slot::Slot;
 use crate::transport::{Answer, BegunResult, Received, SendFailure, Sign, TransportError};
 
@@ -65,6 +67,8 @@ struct Call {
     takes_pieces: bool,
     /// Its caller speaks for itself, and wants the server's answer whatever it is.
     verbatim: bool,
+    /// Only to see whether the server is there: what it says of our rate is no news.
+    keeps_alive: bool,
     /// Whoever ends the server or the hub waits for it.
     _counted: (TaskTrackerToken, TaskTrackerToken),
     /// The server asked for something, and this is what it is to be asked again with.
@@ -128,10 +132,9 @@ const RESEND_PAUSE: Duration = Duration::from_millis(100);
 // === impl Call ===
 
 impl Call {
-    async fn run(mut self) -> Result<Reply, CallError> {
+    async fn run(mut self, report: &mut Report) -> Result<Reply, CallError> {
         let mut repeats = Repeats::default();
         let mut kept: Option<Admitted> = None;
-        let mut waited = Duration::ZERO;
         let mut after: Option<Generation> = None;
         let mut resent = false;
         let mut renewed = false;
@@ -143,7 +146,7 @@ impl Call {
             let place = kept.take().filter(|admitted| !admitted.lease.is_cut().is_cancelled());
             let admitted = match place {
                 Some(admitted) => admitted,
-                None => match self.admit(after, &mut waited).await {
+                None => match self.admit(after, &mut report.waited).await {
                     Ok(admitted) => admitted,
                     Err(failure) => return Err(self.not_admitted(failure, first)),
                 },
@@ -152,9 +155,13 @@ impl Call {
             if self.round.as_ref().is_some_and(|round| round.generation != lease.generation()) {
                 self.start_again(lease.generation(), &mut repeats)?;
             }
-            let unanswered = match self.send_once(lease, Resends { resent, renewed }).await {
+            let sending = self.send_once(lease, Resends { resent, renewed });
+            let unanswered = match report.sent(lease.generation(), sending).await {
                 Ok(Ok(Brought::Whole(result, other))) => {
                     let by = other.as_ref().unwrap_or(lease);
+                    if other.is_some() {
+                        report.sent_again(by.generation());
+                    }
                     if self.verbatim || !by.peer().version.is_modern() {
                         return Ok(Reply::Whole(result));
                     }
@@ -222,6 +229,7 @@ impl Call {
                 outcome = %failure.outcome, "sending again"
             );
             if failure.outcome != Outcome::NotSent {
+                report.resends += 1;
                 first = Some((failure, generation));
             }
         }
@@ -352,7 +360,7 @@ impl Call {
         };
         // In place: a future that is moved takes up its room twice, and this one is large.
         let mut sending = std::pin::pin!(lease.send(message, &watch, &takes_pieces));
-        Ok(tokio::select! {
+        let attempt = tokio::select! {
             biased;
             result = &mut sending => match result {
                 Ok(Received::Answer(answer)) => Attempt::Answered(answer),
@@ -361,7 +369,30 @@ impl Call {
             },
             () = self.cancelled() => Attempt::Cancelled { sent: watch.give_up() },
             () = self.clock.expired() => Attempt::TimedOut { sent: watch.give_up() },
-        })
+        };
+        self.note_rate(&attempt, &watch);
+        Ok(attempt)
+    }
+
+    /// Notes whether the server limits our rate.
+    fn note_rate(&self, attempt: &Attempt, watch: &CallWatch) {
+        if self.keeps_alive {
+            return;
+        }
+        let limited = match attempt {
+            Attempt::Answered(Ok(result)) if self.request.tool().is_some() => {
+                Limited::of_result(result)
+            }
+            Attempt::Answered(Err(error)) => watch.limited().or_else(|| Limited::of_error(error)),
+            Attempt::Answered(Ok(_)) | Attempt::Begun(_) => None,
+            Attempt::Failed(failure) => {
+                let error = || failure.answer.as_ref().and_then(Limited::of_error);
+                let Some(limited) = watch.limited().or_else(error) else { return };
+                Some(limited)
+            }
+            Attempt::Kept(_) | Attempt::TimedOut { .. } | Attempt::Cancelled { .. } => return,
+        };
+        self.slot.note_rate(limited);
     }
 
     /// Whether the connection that failed a request is given up within a moment.

@@ -48,14 +48,14 @@ mod slot;
 mod tasks;
 mod transport;
 
-pub use call::{CallBuilder, Reply, ResultStream};
+pub use call::{CallBuilder, Reply, Report, ResultStream};
 pub use catalog::{CacheHint, CacheHints, Catalog, InvalidCatalog, Item, ServerCatalog};
 pub use connection::{Progress, Protocol};
 pub use error::{CallError, CallFailure, SharedError, UnknownServer};
 pub use handlers::{Attribution, Handlers, ServerRequest};
 pub use hub::{Hub, HubBuilder, NotReady, ShutdownReport};
 pub use lifecycle::{Generation, OnExhausted, Reason, Restart, StateKind};
-pub use observe::{HubEvent, Notification, Status, Transition};
+pub use observe::{AttemptEnd, Happening, HubEvent, Notification, RateLimited, Status, Transition};
 pub use protocol::{ProtocolVersion, RawJson, RpcError};
 pub use retry::{Backoff, InvalidBackoff, Outcome, ReconnectLimiter, Replay};
 pub use server::{ServerHandle, StatusWatch, SubscribeError};

@@ -1,5 +1,7 @@
 //! What the outside can watch: the status of each server, every transition, and what servers announce.
 
+mod witness;
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -8,6 +10,9 @@ use tokio::time::Instant;
 
 use crate::lifecycle::{Generation, Reason, StateKind};
 use crate::protocol::{ProtocolVersion, RawJson};
+
+pub(crate) use witness::Witness;
+pub use witness::{AttemptEnd, Happening};
 
 /// One server, as of now.
 #[derive(Debug, Clone, Serialize)]
@@ -24,6 +29,9 @@ pub struct Status {
     pub since: SystemTime,
     /// The connection that serves calls, or the last one that did.
     pub generation: Option<Generation>,
+    /// Since when that connection is there; `None` while there is none.
+    #[serde(rename = "connected_since_unix_ms", serialize_with = "as_optional_unix_ms")]
+    pub connected_since: Option<SystemTime>,
     /// Connected, but recent calls or listings failed.
     pub degraded: bool,
     /// Reconnect attempts since it last proved itself.
@@ -33,12 +41,17 @@ pub struct Status {
     pub next_retry_at: Option<Instant>,
     /// The newest failure, with its causes. Kept after recovery, so that it can still be asked for.
     pub last_error: Option<String>,
+    /// When that was.
+    #[serde(rename = "last_error_unix_ms", serialize_with = "as_optional_unix_ms")]
+    pub last_error_at: Option<SystemTime>,
     /// Connections made beyond the first.
     pub reconnects: u64,
     /// Listings that failed in a row.
     pub discovery_failures: u32,
     /// Calls that failed in a row.
     pub rpc_failures: u32,
+    /// How many of either make the connection be given up.
+    pub failure_threshold: u32,
     /// How it is spoken to.
     pub transport: Option<&'static str>,
     /// The revision it speaks.
@@ -47,6 +60,8 @@ pub struct Status {
     pub pid: Option<u32>,
     /// The last lines the child wrote to its standard error.
     pub stderr_tail: Vec<String>,
+    /// How many lines it ever wrote there, as far as anybody read them.
+    pub stderr_lines: u64,
     /// Messages that were not JSON-RPC, or too large.
     pub garbage: u64,
     /// What the newest of them was.
@@ -57,6 +72,8 @@ pub struct Status {
     pub held: usize,
     /// Calls that are with the server.
     pub in_flight: usize,
+    /// The server limits our rate, and calls to it are refused for a while.
+    pub rate_limited: Option<RateLimited>,
     /// When a call could have a probe made, at the earliest.
     #[serde(skip)]
     pub(crate) earliest_attempt_at: Option<Instant>,
@@ -68,6 +85,17 @@ pub struct Status {
     /// It is being switched off, and on again after that.
     #[serde(skip)]
     pub(crate) returning: bool,
+}
+
+/// Why calls to a server are refused for a while, and how long.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct RateLimited {
+    /// From then on one call at a time may find out whether the server takes calls again.
+    #[serde(rename = "probe_in_ms", serialize_with = "as_ms_until")]
+    pub until: Instant,
+    /// What the server did, in words of ours.
+    pub because: String,
 }
 
 /// Something happened to a server.
@@ -83,6 +111,13 @@ pub enum HubEvent {
         server: Arc<str>,
         /// The hub's catalog version from now on.
         version: u64,
+    },
+    /// It limits our rate, and calls to it are refused for a while; or it takes calls again.
+    RateLimit {
+        /// Which.
+        server: Arc<str>,
+        /// `None` when it is over.
+        paused: Option<RateLimited>,
     },
 }
 
@@ -122,13 +157,28 @@ pub struct Notification {
 }
 
 fn as_unix_ms<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
-    // A clock set before 1970 shows 1970.
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    since.as_millis().serialize(serializer)
+    unix_ms(*time).serialize(serializer)
+}
+
+#[expect(clippy::ref_option, reason = "serde hands over a reference to the field")]
+fn as_optional_unix_ms<S: Serializer>(
+    time: &Option<SystemTime>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    time.map(unix_ms).serialize(serializer)
+}
+
+/// A clock set before 1970 shows 1970.
+fn unix_ms(time: SystemTime) -> u128 {
+    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis()
 }
 
 #[expect(clippy::ref_option, reason = "serde hands over a reference to the field")]
 fn as_ms_from_now<S: Serializer>(at: &Option<Instant>, serializer: S) -> Result<S::Ok, S::Error> {
     let left = at.map(|at| at.saturating_duration_since(Instant::now()));
     left.as_ref().map(Duration::as_millis).serialize(serializer)
+}
+
+fn as_ms_until<S: Serializer>(at: &Instant, serializer: S) -> Result<S::Ok, S::Error> {
+    at.saturating_duration_since(Instant::now()).as_millis().serialize(serializer)
 }

@@ -3,6 +3,7 @@
 //! The program, as a library, so that its parts can be driven without a process: by fuzz targets. Embedders want
 //! `evergate-runtime`.
 
+mod admin;
 mod cancelled;
 mod cli;
 mod config;
@@ -18,6 +19,8 @@ mod hash;
 mod import;
 mod json_text;
 mod logging;
+mod metrics;
+mod observed;
 mod on_path;
 mod output;
 mod random;

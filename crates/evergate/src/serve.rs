@@ -23,7 +23,7 @@ use crate::front::keys::{KeyEntry, Keyring};
 use crate::front::origin_guard::OriginGuard;
 use crate::front::session_id::{SessionFacts, SessionKeys};
 use crate::front::sessions::Sessions;
-use crate::front::{Front, Policy, stdio};
+use crate::front::{Face, Front, Place, Policy, listener, stdio};
 use crate::gateway::Gateway;
 use crate::gateway::client::Scope;
 use crate::output;
@@ -56,22 +56,38 @@ pub(crate) async fn http(
     open_files::raise_limit();
     let sources = sources.map(|sources| (reloader::contents(&sources.files), sources));
     let address = options.listen.or(config.gateway.listen).unwrap_or(DEFAULT_LISTEN);
+    let admin_address = config.gateway.admin_listen;
     if !options.allow_unauthenticated {
-        config.gateway.may_listen_on(address).map_err(Failure::usage)?;
+        for address in [Some(address), admin_address].into_iter().flatten() {
+            config.gateway.may_listen_on(address).map_err(Failure::usage)?;
+        }
     }
     let state = open_state(options.state_dir, sources.as_ref().map(|(_, sources)| sources))?;
     let keys = session_keys(&config.gateway, state.as_ref())?;
     let saved = state.as_ref().map(StateDir::load_sessions).unwrap_or_default();
-    let tcp = TcpListener::bind(address)
-        .await
-        .map_err(|error| Failure::unavailable(format!("cannot listen on {address}: {error}")))?;
-    let address = tcp.local_addr()?;
-    let policy = policy(&config.gateway, address);
+    let tcp = bind(address).await?;
+    let admin = match admin_address {
+        Some(address) => Some(bind(address).await?),
+        None => None,
+    };
+    let place = Place {
+        address: tcp.local_addr()?,
+        admin_address: admin.as_ref().map(TcpListener::local_addr).transpose()?,
+        config_files: shown(sources.as_ref().map(|(_, sources)| sources)),
+    };
+    let address = place.address;
+    let policy = policy(&config.gateway, &place);
     let gateway = start(config, state.as_ref())?;
-    let front = Arc::new(Front::new(gateway.clone(), Sessions::new(keys, saved), policy));
+    let front = Arc::new(Front::new(gateway.clone(), Sessions::new(keys, saved), policy, place));
 
     let (connections, stop) = (Tasks::default(), CancellationToken::new());
     let carriers = Carriers::start(&tcp.into_std()?, &front, &connections, &stop)?;
+    if let Some(admin) = admin {
+        let (front, tasks, stop) = (front.clone(), connections.clone(), stop.clone());
+        let serving =
+            listener::serve(admin, Face::Admin, front, tasks, listener::Places::default(), stop);
+        connections.spawn(serving);
+    }
     connections.spawn(stop.clone().run_until_cancelled_owned(sweep(front.clone())));
     connections.spawn(stop.clone().run_until_cancelled_owned(token_watch::run(gateway.clone())));
     let closing = close_idle_servers(gateway.clone());
@@ -83,7 +99,7 @@ pub(crate) async fn http(
         connections.spawn(stop.clone().run_until_cancelled_owned(keeping));
     }
     if let Some((loaded, sources)) = sources {
-        let reloading = reloader::run(sources, loaded, front.clone(), address, Hangups::new());
+        let reloading = reloader::run(sources, loaded, front.clone(), Hangups::new());
         connections.spawn(stop.clone().run_until_cancelled_owned(reloading));
     }
     output::line(&format!("http://{}/mcp", reachable(address)))?;
@@ -212,7 +228,7 @@ fn session_keys(
     SessionKeys::new(&texts).map_err(Failure::config)
 }
 
-fn policy(settings: &config::Gateway, address: SocketAddr) -> Policy {
+fn policy(settings: &config::Gateway, place: &Place) -> Policy {
     let texts = |patterns: &Option<Vec<config::Pattern>>| {
         let patterns = patterns.as_ref()?;
         Some(patterns.iter().map(|pattern| pattern.as_str().to_owned()).collect())
@@ -222,16 +238,32 @@ fn policy(settings: &config::Gateway, address: SocketAddr) -> Policy {
         secret: key.key.expose().to_owned(),
         servers: texts(&key.servers),
         tools: texts(&key.tools),
+        scopes: key.scopes,
+        rate_limit: key.rate_limit,
     });
-    Policy {
-        keyring: Keyring::new(keys),
-        guard: OriginGuard::new(
+    let guard = |address| {
+        OriginGuard::new(
             address,
             !settings.auth.is_empty(),
             &settings.allowed_hosts,
             &settings.allowed_origins,
-        ),
+        )
+    };
+    Policy {
+        keyring: Keyring::new(keys),
+        guard: guard(place.address),
+        admin_guard: place.admin_address.map(guard),
     }
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|error| Failure::unavailable(format!("cannot listen on {address}: {error}")))
+}
+
+fn shown(sources: Option<&Sources>) -> Vec<String> {
+    let files = sources.map_or(&[][..], |sources| &sources.files);
+    files.iter().map(|file| file.display().to_string()).collect()
 }
 
 /// Starts the servers, with what they offered in an earlier run.

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::finding::{Finding, Severity};
 use super::pattern::Pattern;
+use super::rate::{self, Rate};
 use super::{duration, size, spelling, variables};
 
 /// What is not in a document but decides how it is read.
@@ -261,6 +262,12 @@ impl<'a> Reader<'a> {
         size::read(value).map_err(|message| self.error(key, &message)).ok()
     }
 
+    /// So many in so long.
+    pub(crate) fn rate(&mut self, key: &'static str) -> Option<Rate> {
+        let text = self.string(key)?;
+        rate::parse(&text).map_err(|message| self.error(key, &message)).ok()
+    }
+
     /// One of a few words.
     pub(crate) fn choice<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> Option<T> {
         let word = self.string(key)?;
@@ -311,7 +318,7 @@ impl<'a> Reader<'a> {
             if self.known.contains(&key.as_str()) {
                 continue;
             }
-            let hint = match spelling::nearest(key, &self.known) {
+            let hint = match spelling::nearest(key, self.known.iter().copied()) {
                 Some(near) => format!("; did you mean {near:?}?"),
                 None => String::new(),
             };

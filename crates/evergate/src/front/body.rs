@@ -10,11 +10,13 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::Reply;
 use super::arriving::{Arriving, BrokeOff};
 use crate::gateway::error_body::Refusal;
+use crate::metrics::Format;
 
 /// A large result is sent as the bytes it came in, between two small pieces.
 pub(crate) enum ReplyBody {
@@ -42,8 +44,19 @@ pub(super) fn text(status: StatusCode, text: &'static str) -> Reply {
     )
 }
 
+pub(super) fn metrics(format: Format, page: String) -> Reply {
+    with(StatusCode::OK, Some(format.content_type()), ReplyBody::whole(page.into()))
+}
+
 pub(super) fn json(status: StatusCode, value: &Value) -> Reply {
     with(status, Some("application/json"), ReplyBody::whole(value.to_string().into()))
+}
+
+/// The same of anything that can be written as JSON.
+pub(super) fn typed(status: StatusCode, value: &impl Serialize) -> Reply {
+    // Maps with text keys can always be written.
+    let text = serde_json::to_vec(value).unwrap_or_default();
+    with(status, Some("application/json"), ReplyBody::whole(text.into()))
 }
 
 /// A JSON-RPC message in three pieces. `room` is a map for its headers, whose memory is used again.
@@ -73,8 +86,18 @@ pub(super) fn refusal(refusal: Refusal) -> Reply {
     reply
 }
 
+/// An error under a request's own id, for a client that is to come back later.
+pub(super) fn later(status: StatusCode, message: [Bytes; 3], seconds: u64) -> Reply {
+    let mut reply = self::message(message, HeaderMap::new());
+    *reply.status_mut() = status;
+    reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    reply
+}
+
 /// What a refusal says besides its words: when to come back, with what, and whether over this connection.
 pub(super) fn mark(reply: &mut Reply, refusal: Refusal) {
+    // For whoever counts them.
+    reply.extensions_mut().insert(refusal);
     match refusal {
         Refusal::TooManySessions | Refusal::TooManyRequests => {
             reply.headers_mut().insert(RETRY_AFTER, RETRY_LATER);
@@ -84,12 +107,17 @@ pub(super) fn mark(reply: &mut Reply, refusal: Refusal) {
             close_after(reply);
         }
         Refusal::Unauthorized => {
-            reply.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            ask_for_key(reply);
         }
         // The rest of it stays unread.
         Refusal::TooLarge => close_after(reply),
         _ => {}
     }
+}
+
+/// Says what is missing.
+pub(super) fn ask_for_key(reply: &mut Reply) {
+    reply.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
 }
 
 /// Says that the connection ends with this reply: a client that did not know would send its next request into nothing.

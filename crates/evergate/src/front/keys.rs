@@ -6,12 +6,16 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderName};
 use sha2::{Digest as _, Sha256};
 use wildmatch::WildMatch;
+
+use super::bucket::Bucket;
+use crate::config::{Rate, Scopes};
 
 /// One key as it is configured.
 #[derive(Clone)]
@@ -24,6 +28,9 @@ pub(crate) struct KeyEntry {
     pub(crate) servers: Option<Vec<String>>,
     /// Globs of the public names of the tools it opens; `None` for all.
     pub(crate) tools: Option<Vec<String>>,
+    pub(crate) scopes: Scopes,
+    /// How often its holder may have something sent to servers; `None` for as often as it likes.
+    pub(crate) rate_limit: Option<Rate>,
 }
 
 /// All keys.
@@ -59,6 +66,8 @@ struct Rights {
     name: String,
     servers: Option<Vec<WildMatch>>,
     tools: Option<Vec<WildMatch>>,
+    scopes: Scopes,
+    bucket: Option<Arc<Bucket>>,
 }
 
 const API_KEY: &str = "x-api-key";
@@ -78,9 +87,44 @@ impl Keyring {
                 name: entry.name,
                 servers: entry.servers.map(globs),
                 tools: entry.tools.map(globs),
+                scopes: entry.scopes,
+                bucket: entry.rate_limit.map(|rate| Arc::new(Bucket::new(rate))),
             }),
         };
         Self { keys: entries.into_iter().map(key).collect() }
+    }
+
+    /// With one more, for whoever may read this process's own files. Where there are no keys none is needed.
+    #[allow(dead_code, reason = "for the command line")]
+    pub(crate) fn with_local(mut self, secret: &str) -> Self {
+        if !self.keys.is_empty() {
+            let scopes = Scopes { admin: true, ..Scopes::default() };
+            let local = Self::new([KeyEntry {
+                name: "local".to_owned(),
+                secret: secret.to_owned(),
+                servers: None,
+                tools: None,
+                scopes,
+                rate_limit: None,
+            }]);
+            self.keys.extend(local.keys);
+        }
+        self
+    }
+
+    /// Goes on counting where another left off, for keys of the same name and rate: a reload gives nobody anything back.
+    pub(crate) fn succeed(&mut self, before: &Self) {
+        for key in &mut self.keys {
+            // Nobody else has them yet.
+            let Some(rights) = Arc::get_mut(&mut key.rights) else { continue };
+            let same = before.keys.iter().find(|old| old.rights.name == rights.name);
+            if let (Some(new), Some(old)) =
+                (&rights.bucket, same.and_then(|old| old.rights.bucket.as_ref()))
+                && new.rate() == old.rate()
+            {
+                rights.bucket = Some(old.clone());
+            }
+        }
     }
 
     /// Who sent these headers. More than one key may come along, for example one meant for a server behind the gateway:
@@ -107,6 +151,8 @@ impl Keyring {
             name: name.to_owned(),
             servers: Some(Vec::new()),
             tools: Some(Vec::new()),
+            scopes: Scopes::default(),
+            bucket: None,
         };
         Caller(Some(known.map_or_else(|| Arc::new(nothing()), |key| key.rights.clone())))
     }
@@ -178,9 +224,28 @@ impl Caller {
         self.0.as_ref().map_or(0, |rights| rights.number)
     }
 
-    /// Whether nothing is forbidden to the caller.
-    pub(crate) fn is_unrestricted(&self) -> bool {
-        self.0.as_ref().is_none_or(|rights| rights.servers.is_none() && rights.tools.is_none())
+    /// Whether the caller may use servers at all.
+    pub(crate) fn may_use_mcp(&self) -> bool {
+        self.0.as_ref().is_none_or(|rights| rights.scopes.mcp)
+    }
+
+    /// Whether the caller may know everything of the gateway, and steer it.
+    pub(crate) fn is_admin(&self) -> bool {
+        self.0.as_ref().is_none_or(|rights| rights.scopes.admin)
+    }
+
+    /// Whether the caller may see the metrics.
+    #[allow(dead_code, reason = "for the metrics")]
+    pub(crate) fn may_see_metrics(&self) -> bool {
+        self.0.as_ref().is_none_or(|rights| rights.scopes.admin || rights.scopes.metrics)
+    }
+
+    /// The caller is about to have something sent to a server. If that would be too often, how long until it is not.
+    pub(crate) fn spend(&self) -> Result<(), Duration> {
+        match self.0.as_ref().and_then(|rights| rights.bucket.as_ref()) {
+            Some(bucket) => bucket.take(),
+            None => Ok(()),
+        }
     }
 
     /// Whether the caller may know of a server and use it.
@@ -221,7 +286,14 @@ mod tests {
     use super::*;
 
     fn entry(name: &str, secret: &str) -> KeyEntry {
-        KeyEntry { name: name.into(), secret: secret.into(), servers: None, tools: None }
+        KeyEntry {
+            name: name.into(),
+            secret: secret.into(),
+            servers: None,
+            tools: None,
+            scopes: Scopes { mcp: true, ..Scopes::default() },
+            rate_limit: None,
+        }
     }
 
     fn ring() -> Keyring {
@@ -320,6 +392,28 @@ mod tests {
         assert!(!limited.may_use_tool("team-a__write") && !limited.may_use_tool("xdocs__search"));
         let locked = ring.identify(&headers(&[("x-api-key", "s2")])).unwrap();
         assert!(!locked.may_use_server("docs") && !locked.may_use_tool("docs__search"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reload_goes_on_counting_for_keys_that_did_not_change() {
+        let limited = |name: &str, requests| {
+            let per = Duration::from_secs(60);
+            KeyEntry { rate_limit: Some(Rate { requests, per }), ..entry(name, name) }
+        };
+        let caller =
+            |ring: &Keyring, name: &str| ring.identify(&headers(&[("x-api-key", name)])).unwrap();
+        let before = Keyring::new([limited("same", 1), limited("other", 1), entry("free", "free")]);
+        for name in ["same", "other", "free"] {
+            assert_eq!(caller(&before, name).spend(), Ok(()));
+        }
+        let entries = [limited("same", 1), limited("other", 2), limited("free", 1)];
+        let mut after = Keyring::new(entries);
+        after.succeed(&before);
+        assert!(caller(&after, "same").spend().is_err());
+        assert_eq!(caller(&after, "other").spend(), Ok(()));
+        assert_eq!(caller(&after, "free").spend(), Ok(()));
+        assert!(caller(&before, "same").spend().is_err());
+        assert_eq!(Caller::anonymous().spend(), Ok(()));
     }
 
     #[test]

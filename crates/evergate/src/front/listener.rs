@@ -14,10 +14,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::Front;
 use super::alarm::Alarms;
 use super::body::ReplyBody;
 use super::impatient::Impatient;
+use super::{Face, Front};
 use crate::cancelled::cancelled;
 use crate::tasks::Tasks;
 
@@ -39,6 +39,7 @@ pub(crate) struct Places(Arc<Semaphore>);
 /// Serves until `stop`; then no connection is accepted, and each one ends after the response it is at, or a moment later.
 pub(crate) async fn serve(
     listener: TcpListener,
+    face: Face,
     front: Arc<Front>,
     tasks: Tasks,
     places: Places,
@@ -53,7 +54,7 @@ pub(crate) async fn serve(
         };
         match accepted {
             Ok((stream, _)) => {
-                let attending = attend(stream, front.clone(), stop.clone());
+                let attending = attend(stream, face, front.clone(), stop.clone());
                 tasks.spawn(async move {
                     attending.await;
                     drop(place);
@@ -67,7 +68,7 @@ pub(crate) async fn serve(
         }
     }
     for stream in let_in_already(listener) {
-        tasks.spawn(attend(stream, front.clone(), stop.clone()));
+        tasks.spawn(attend(stream, face, front.clone(), stop.clone()));
     }
 }
 
@@ -84,11 +85,11 @@ fn let_in_already(listener: TcpListener) -> Vec<TcpStream> {
 }
 
 /// One connection, to its end.
-async fn attend(stream: TcpStream, front: Arc<Front>, stop: CancellationToken) {
+async fn attend(stream: TcpStream, face: Face, front: Arc<Front>, stop: CancellationToken) {
     // Answers are small and wanted now.
     let _ = stream.set_nodelay(true);
     let service = service_fn(move |request| {
-        front.clone().answer(request).map(|reply| Ok::<_, Infallible>(*reply))
+        front.clone().answer(face, request).map(|reply| Ok::<_, Infallible>(*reply))
     });
     let connection = http1::Builder::new()
         .timer(Alarms)

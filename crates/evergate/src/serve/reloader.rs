@@ -3,7 +3,6 @@
 //! Files are looked at once a second instead of being watched: that costs nothing for a handful of small files, and
 //! works with every editor, symbolic link, mount and file system.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,15 +21,9 @@ pub(super) type Contents = [u8; 32];
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Keeps a gateway over HTTP up to date.
-pub(super) async fn run(
-    sources: Sources,
-    loaded: Contents,
-    front: Arc<Front>,
-    address: SocketAddr,
-    hangups: Hangups,
-) {
+pub(super) async fn run(sources: Sources, loaded: Contents, front: Arc<Front>, hangups: Hangups) {
     keep_up(sources, loaded, front.gateway.clone(), hangups, |config| {
-        front.set_policy(policy(&config.gateway, address));
+        front.set_policy(policy(&config.gateway, &front.place));
         let policy = front.policy();
         for client in front.gateway.clients.all() {
             if let Some(name) = client.caller().name() {
@@ -69,17 +62,22 @@ async fn keep_up(
             continue;
         }
         known = now;
-        if let Some(config) = load(&sources) {
-            apply(&gateway, config, &also);
-        }
+        let applied = load(&sources).is_some_and(|config| apply(&gateway, config, &also));
+        gateway.observed.metrics.reloaded(applied);
     }
 }
 
-fn apply(gateway: &Arc<Gateway>, mut config: Config, also: &impl Fn(&Config)) {
+/// Says whether it is in force now.
+fn apply(gateway: &Arc<Gateway>, mut config: Config, also: &impl Fn(&Config)) -> bool {
     let running = gateway.config();
     let (before, after) = (&running.gateway, &mut config.gateway);
-    if before.listen != after.listen || before.session_keys != after.session_keys {
-        tracing::warn!("gateway.listen and gateway.session_key take effect after a restart");
+    if before.listen != after.listen
+        || before.admin_listen != after.admin_listen
+        || before.session_keys != after.session_keys
+    {
+        tracing::warn!(
+            "gateway.listen, gateway.admin_listen and gateway.session_key take effect after a restart"
+        );
     }
     if after.auth.is_empty() && !before.auth.is_empty() {
         tracing::warn!(
@@ -90,14 +88,18 @@ fn apply(gateway: &Arc<Gateway>, mut config: Config, also: &impl Fn(&Config)) {
     }
     also(&config);
     match gateway.reload(config) {
-        Ok(changes) => tracing::info!(
-            added = changes.added.join(", "),
-            changed = changes.changed.join(", "),
-            removed = changes.removed.join(", "),
-            "configuration reloaded"
-        ),
+        Ok(changes) => {
+            tracing::info!(
+                added = changes.added.join(", "),
+                changed = changes.changed.join(", "),
+                removed = changes.removed.join(", "),
+                "configuration reloaded"
+            );
+            true
+        }
         Err(error) => {
             tracing::error!(%error, "the new configuration cannot be used: the running one stays");
+            false
         }
     }
 }

@@ -2,9 +2,9 @@
 
 use super::{KeyDoc, Kind};
 use Kind::{
-    Choice, Count, Duration, DurationOrNever, DurationOrNumber, Flag, Foreign, Ignored, Integer,
-    List, Map, Number, Pairs, Path, Patterns, PatternsOrSection, Secrets, Section, Size, Text,
-    Texts,
+    Choice, Choices, Count, Duration, DurationOrNever, DurationOrNumber, Flag, Foreign, Ignored,
+    Integer, List, Map, Number, Pairs, Path, Patterns, PatternsOrSection, Rate, Secrets, Section,
+    Size, Text, Texts,
 };
 
 const TYPES: Kind = Choice(&[
@@ -89,6 +89,10 @@ pub(super) const TABLE: &[KeyDoc] = &[
     key("mcpServers.*.lifecycle.list_timeout", Duration, "10s", "how long one page of a listing may take"),
     key("mcpServers.*.lifecycle.close_timeout", Duration, "5s", "how long closing may take before a child process is killed"),
     key("mcpServers.*.lifecycle.refresh_every", DurationOrNever, "5m", "how often tools are listed without being told that they changed"),
+    key("mcpServers.*.lifecycle.ping_every", DurationOrNever, "25m", "a connection over which nothing was sent for so long is pinged, so that its session is not forgotten, or renewed before a call meets its loss"),
+    key("mcpServers.*.lifecycle.rate_limit", Section, "", "when a server that limits the rate of calls is left alone: calls end at once, unsent, and say when to come back"),
+    key("mcpServers.*.lifecycle.rate_limit.threshold", Integer, "3", "rate-limit answers in a row after which nothing is sent (HTTP 429, or an error or a failed tool's result that says so); 0 is never"),
+    key("mcpServers.*.lifecycle.rate_limit.pause", Duration, "60s", "for how long, unless the server names a time itself (of which at most an hour is obeyed); then one call finds out"),
     key("mcpServers.*.lifecycle.hold", Duration, "45s", "the same as `hold` of the server"),
     key("mcpServers.*.lifecycle.max_timeout", Duration, "1h", "the same as `max_timeout` of the server"),
     key("mcpServers.*.lifecycle.max_message_bytes", Size, "", "the largest message taken from the server; if absent `gateway.max_result_bytes`, but at least 256MiB with `gateway.payload_dir`"),
@@ -97,6 +101,7 @@ pub(super) const TABLE: &[KeyDoc] = &[
     key("mcpServers.*.lifecycle.max_subscriptions", Count, "1024", "resource subscriptions kept for the server"),
 
     key("gateway.listen", Text, "", "where to listen, such as `127.0.0.1:8080` or `localhost:8080`"),
+    key("gateway.admin_listen", Text, "", "where the admin API, the dashboard and the metrics are, if not at `listen` too"),
     key("gateway.naming", Choice(&["prefix", "bare"]), "prefix", "whether the names of tools begin with their server's"),
     key("gateway.separator", Text, "__", "what stands between the two, 1 to 8 characters of A-Z a-z 0-9 _ . -"),
     key("gateway.auth", Section, "", "who may come in"),
@@ -107,7 +112,9 @@ pub(super) const TABLE: &[KeyDoc] = &[
     key("gateway.auth.keys[].key", Text, "", "the key itself, at least 16 characters, usually as `${VAR}`"),
     key("gateway.auth.keys[].key_file", Path, "", "a file that holds the key instead"),
     key("gateway.auth.keys[].servers", Patterns, "", "only these servers"),
+    key("gateway.auth.keys[].rate_limit", Rate, "", "how many requests of its holder may go to servers in how long, such as `60/1m`, over all sessions; so many may come at once, and further ones are refused with status 429; what Evergate answers itself (`ping`, lists) does not count"),
     key("gateway.auth.keys[].tools", Patterns, "", "only these tools, by their names at `/mcp`, such as `docs__search`, also for `/mcp/{server}`"),
+    key("gateway.auth.keys[].scopes", Choices(&["mcp", "admin", "metrics"]), "[\"mcp\"]", "what it opens: `mcp` the servers, `admin` the admin API, the dashboard's data and `/close`, `metrics` the metrics"),
     key("gateway.allowed_hosts", Texts, "", "further values of the Host header to accept"),
     key("gateway.allowed_origins", Texts, "", "further values of the Origin header to accept, such as `https://app.example`"),
     key("gateway.session_key", Secrets, "", "what session ids are sealed with, at least 16 characters; the first of a list seals, all open; one is made if absent"),
@@ -124,4 +131,6 @@ pub(super) const TABLE: &[KeyDoc] = &[
     key("gateway.startup_wait", Duration, "5s", "how long the first list of tools waits for servers that are still connecting"),
     key("gateway.keep_alive", Duration, "15s", "how often a waiting client is told that its call is alive"),
     key("gateway.per_client_idle", Duration, "30m", "a client's own connection to a server is closed after so long without use"),
+    key("gateway.recent_calls", Integer, "1000", "so many calls are remembered for operators to look at; 0 for none"),
+    key("gateway.record_arguments", Flag, "false", "remember the arguments of calls too; they may hold secrets"),
 ];
