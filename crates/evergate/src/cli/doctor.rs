@@ -6,6 +6,7 @@
 mod hints;
 mod screen;
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
@@ -209,12 +210,9 @@ async fn gateway_problems(config: &Config) -> Vec<String> {
     if let Err(problem) = config.gateway.may_listen_on(address) {
         problems.push(format!("error: gateway.listen: {problem}"));
     }
-    match tokio::net::TcpListener::bind(address).await {
-        Ok(_) => {}
-        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => problems.push(format!(
-            "note: gateway.listen: something listens on {address} already: a gateway that is running, or serve needs --listen"
-        )),
-        Err(error) => problems.push(format!("error: gateway.listen: cannot listen on {address}: {error}")),
+    problems.extend(taken("gateway.listen", address).await);
+    if let Some(address) = config.gateway.admin_listen {
+        problems.extend(taken("gateway.admin_listen", address).await);
     }
     if let Some(folder) = &config.gateway.payload_dir
         && folder.exists()
@@ -223,6 +221,19 @@ async fn gateway_problems(config: &Config) -> Vec<String> {
         problems.push(format!("error: gateway.payload_dir: {} is not a folder", folder.display()));
     }
     problems
+}
+
+/// What keeps a gateway from listening there, if anything does.
+async fn taken(key: &str, address: SocketAddr) -> Option<String> {
+    let error = tokio::net::TcpListener::bind(address).await.err()?;
+    Some(if error.kind() == std::io::ErrorKind::AddrInUse {
+        format!(
+            "note: {key}: something listens on {address} already: a gateway that is running, or serve needs \
+             another address"
+        )
+    } else {
+        format!("error: {key}: cannot listen on {address}: {error}")
+    })
 }
 
 // === impl Finding ===
