@@ -12,6 +12,7 @@
 mod alarm;
 mod arriving;
 pub(crate) mod body;
+mod bucket;
 mod event_id;
 mod event_stream;
 mod health;
@@ -43,6 +44,7 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::config::Secret;
 use crate::gateway::Gateway;
 use crate::gateway::error_body::Refusal;
 use body::ReplyBody;
@@ -94,6 +96,8 @@ pub(crate) struct Place {
     pub(crate) admin_address: Option<SocketAddr>,
     /// What it was configured from, to be shown.
     pub(crate) config_files: Vec<String>,
+    /// What opens the admin API to whoever may read this process's own files, where keys are needed.
+    pub(crate) local_key: Option<Secret>,
 }
 
 // === impl Front ===
@@ -120,8 +124,10 @@ impl Front {
         self.policy.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn set_policy(&self, policy: Policy) {
-        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+    pub(crate) fn set_policy(&self, mut policy: Policy) {
+        let mut now = self.policy.write().unwrap_or_else(PoisonError::into_inner);
+        policy.keyring.succeed(&now.keyring);
+        *now = Arc::new(policy);
     }
 
     /// Answers one HTTP request.

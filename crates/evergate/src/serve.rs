@@ -3,6 +3,7 @@
 mod carriers;
 mod keeper;
 mod open_files;
+mod recorders;
 mod reloader;
 mod signals;
 mod token_watch;
@@ -27,9 +28,10 @@ use crate::front::{Face, Front, Place, Policy, listener, stdio};
 use crate::gateway::Gateway;
 use crate::gateway::client::Scope;
 use crate::output;
-use crate::state::{self, StateDir, uid_hex};
+use crate::state::{self, Announced, Control, StateDir, uid_hex};
 use crate::tasks::Tasks;
 use carriers::Carriers;
+use recorders::Recorders;
 use signals::{Hangups, Signals};
 
 /// What the command line says about serving.
@@ -40,7 +42,9 @@ pub(crate) struct Options {
     pub(crate) allow_unauthenticated: bool,
 }
 
-const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+/// Unless somebody says otherwise.
+pub(crate) const DEFAULT_LISTEN: SocketAddr =
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 /// How long connections may take to end once there is nothing left to answer.
 const LAST_BYTES: Duration = Duration::from_secs(2);
 
@@ -68,14 +72,25 @@ pub(crate) async fn http(
         Some(address) => Some(bind(address).await?),
         None => None,
     };
-    let place = Place {
-        address: tcp.local_addr()?,
-        admin_address: admin.as_ref().map(TcpListener::local_addr).transpose()?,
-        config_files: shown(sources.as_ref().map(|(_, sources)| sources)),
+    let address = tcp.local_addr()?;
+    let admin_address = admin.as_ref().map(TcpListener::local_addr).transpose()?;
+    let files = sources.as_ref().map_or(&[][..], |(_, sources)| &sources.files);
+    let control = match &state {
+        Some(_) => {
+            let url = format!("http://{}", reachable(admin_address.unwrap_or(address)));
+            Some(Control::new(url, files)?)
+        }
+        None => None,
     };
-    let address = place.address;
+    let place = Place {
+        address,
+        admin_address,
+        config_files: files.iter().map(|file| file.display().to_string()).collect(),
+        local_key: control.as_ref().map(|control| control.key.clone()),
+    };
     let policy = policy(&config.gateway, &place);
     let gateway = start(config, state.as_ref())?;
+    let recorders = Recorders::start(&gateway);
     let front = Arc::new(Front::new(gateway.clone(), Sessions::new(keys, saved), policy, place));
 
     let (connections, stop) = (Tasks::default(), CancellationToken::new());
@@ -100,6 +115,8 @@ pub(crate) async fn http(
         let reloading = reloader::run(sources, loaded, front.clone(), Hangups::new());
         connections.spawn(stop.clone().run_until_cancelled_owned(reloading));
     }
+    // To the very end: a gateway that drains can be looked at, too.
+    let _announced = announce(state.as_ref(), control);
     output::line(&format!("http://{}/mcp", reachable(address)))?;
 
     tokio::select! {
@@ -122,6 +139,7 @@ pub(crate) async fn http(
         stop.cancel();
         connections.ended(LAST_BYTES).await;
         drop(carriers);
+        recorders.end().await;
         if let Some(state) = &state {
             keeper::save_sessions(state, &front).await;
         }
@@ -143,6 +161,7 @@ pub(crate) async fn pipes(
     let sources = sources.map(|sources| (reloader::contents(&sources.files), sources));
     let state = open_state(state_dir, sources.as_ref().map(|(_, sources)| sources))?;
     let gateway = start(config, state.as_ref())?;
+    let recorders = Recorders::start(&gateway);
     let (beside, stop) = (Tasks::default(), CancellationToken::new());
     beside.spawn(stop.clone().run_until_cancelled_owned(token_watch::run(gateway.clone())));
     beside.spawn(stop.clone().run_until_cancelled_owned(close_idle_servers(gateway.clone())));
@@ -182,6 +201,7 @@ pub(crate) async fn pipes(
         }
         gateway.shutdown(Duration::ZERO).await;
         beside.ended(LAST_BYTES).await;
+        recorders.end().await;
     };
     tokio::select! {
         () = closing => Ok(served?),
@@ -237,6 +257,7 @@ fn policy(settings: &config::Gateway, place: &Place) -> Policy {
         servers: texts(&key.servers),
         tools: texts(&key.tools),
         scopes: key.scopes,
+        rate_limit: key.rate_limit,
     });
     let guard = |address| {
         OriginGuard::new(
@@ -246,11 +267,11 @@ fn policy(settings: &config::Gateway, place: &Place) -> Policy {
             &settings.allowed_origins,
         )
     };
-    Policy {
-        keyring: Keyring::new(keys),
-        guard: guard(place.address),
-        admin_guard: place.admin_address.map(guard),
+    let mut keyring = Keyring::new(keys);
+    if let Some(local) = &place.local_key {
+        keyring = keyring.with_local(local.expose());
     }
+    Policy { keyring, guard: guard(place.address), admin_guard: place.admin_address.map(guard) }
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
@@ -258,9 +279,14 @@ async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
     bound.map_err(|error| Failure::unavailable(format!("cannot listen on {address}: {error}")))
 }
 
-fn shown(sources: Option<&Sources>) -> Vec<String> {
-    let files = sources.map_or(&[][..], |sources| &sources.files);
-    files.iter().map(|file| file.display().to_string()).collect()
+/// Tells the command line where this gateway is, until the result is dropped. One that is not told still serves.
+fn announce(state: Option<&StateDir>, control: Option<Control>) -> Option<Announced> {
+    let (state, control) = state.zip(control)?;
+    let announced = state.announce(control);
+    let warn = |error: &std::io::Error| {
+        tracing::warn!(%error, "commands such as `evergate status` will need --url");
+    };
+    announced.inspect_err(warn).ok()
 }
 
 /// Starts the servers, with what they offered in an earlier run.

@@ -86,6 +86,14 @@ pub(super) fn refusal(refusal: Refusal) -> Reply {
     reply
 }
 
+/// An error under a request's own id, for a client that is to come back later.
+pub(super) fn later(status: StatusCode, message: [Bytes; 3], seconds: u64) -> Reply {
+    let mut reply = self::message(message, HeaderMap::new());
+    *reply.status_mut() = status;
+    reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    reply
+}
+
 /// What a refusal says besides its words: when to come back, with what, and whether over this connection.
 pub(super) fn mark(reply: &mut Reply, refusal: Refusal) {
     // For whoever counts them.

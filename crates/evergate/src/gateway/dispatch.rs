@@ -60,6 +60,22 @@ pub(crate) struct RequestContext {
     pub(crate) rounds: Option<Arc<Rounds>>,
 }
 
+/// Whether requests of this kind go on to a server, rather than being answered here.
+pub(crate) fn goes_to_server(method: &str) -> bool {
+    !matches!(
+        method,
+        "initialize"
+            | "ping"
+            | "tools/list"
+            | "prompts/list"
+            | "resources/list"
+            | "resources/templates/list"
+            | "logging/setLevel"
+            | "server/discover"
+            | "subscriptions/listen"
+    )
+}
+
 // === impl Pieces ===
 
 impl Pieces {
@@ -138,7 +154,9 @@ impl Gateway {
         params: Option<RawJson>,
         context: &RequestContext,
     ) -> Answer {
-        if let Some(headers) = &context.headers {
+        if let Some(headers) = &context.headers
+            && self.passes_headers()
+        {
             client.set_headers(headers);
         }
         let Some(guard) = client.begin(id, &context.stream, context.rounds.as_ref()) else {
@@ -233,12 +251,13 @@ impl Gateway {
         };
         let renamed = params.as_ref().filter(|_| name != owner.own);
         let renamed = renamed.map(|params| call.renamed(params, &owner.own));
-        let progress_token = call.progress_token;
+        let (progress_token, trace) = (call.progress_token, call.trace);
         let forwarded = Forward {
             method,
             params: renamed.or(params),
             tool: Some(owner.own),
             progress_token,
+            trace,
             cancel: guard.cancel.clone(),
             number: guard.number,
         };
@@ -264,6 +283,7 @@ impl Gateway {
             params: params.clone(),
             tool: None,
             progress_token,
+            trace: fields.trace(),
             cancel: guard.cancel.clone(),
             number: guard.number,
         };

@@ -355,6 +355,21 @@ pub(crate) fn unavailable(server: &str, why: &str) -> RawJson {
     }))
 }
 
+/// A client that asks more often than its key allows.
+pub(crate) fn too_often(retry_in: Duration) -> RawJson {
+    let seconds = whole_seconds(retry_in);
+    RawJson::from(json!({
+        "code": NOT_SENT,
+        "message": "rate limit exceeded: more requests than this key's rate_limit allows",
+        "data": {
+            "outcome": "not_sent",
+            "retryable": true,
+            "retry_after": seconds,
+            "hint": format!("it did not run: call again in {seconds} s"),
+        },
+    }))
+}
+
 /// A result that is larger than allowed, by how much if that is known. The call did run.
 pub(crate) fn too_large(server: &str, bytes: Option<usize>, limit: usize) -> RawJson {
     let size = bytes.map_or("has".to_owned(), |bytes| format!("has {bytes} bytes,"));

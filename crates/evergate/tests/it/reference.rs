@@ -5,7 +5,10 @@ use std::path::Path;
 
 use crate::{evergate, stdout};
 
-const COMMANDS: [&str; 8] = ["serve", "stdio", "wrap", "check", "tools", "call", "schema", "demo"];
+const COMMANDS: [&str; 19] = [
+    "serve", "stdio", "wrap", "check", "tools", "call", "status", "why", "restart", "enable",
+    "disable", "refresh", "events", "logs", "import", "connect", "doctor", "schema", "demo",
+];
 
 #[test]
 fn the_reference_of_the_command_line_is_up_to_date() {

@@ -3,8 +3,8 @@
 use super::{KeyDoc, Kind};
 use Kind::{
     Choice, Choices, Count, Duration, DurationOrNever, DurationOrNumber, Flag, Foreign, Ignored,
-    Integer, List, Map, Number, Pairs, Path, Patterns, PatternsOrSection, Secrets, Section, Size,
-    Text, Texts,
+    Integer, List, Map, Number, Pairs, Path, Patterns, PatternsOrSection, Rate, Secrets, Section,
+    Size, Text, Texts,
 };
 
 const TYPES: Kind = Choice(&[
@@ -112,6 +112,7 @@ pub(super) const TABLE: &[KeyDoc] = &[
     key("gateway.auth.keys[].key", Text, "", "the key itself, at least 16 characters, usually as `${VAR}`"),
     key("gateway.auth.keys[].key_file", Path, "", "a file that holds the key instead"),
     key("gateway.auth.keys[].servers", Patterns, "", "only these servers"),
+    key("gateway.auth.keys[].rate_limit", Rate, "", "how many requests of its holder may go to servers in how long, such as `60/1m`, over all sessions; so many may come at once, and further ones are refused with status 429; what Evergate answers itself (`ping`, lists) does not count"),
     key("gateway.auth.keys[].tools", Patterns, "", "only these tools, by their names at `/mcp`, such as `docs__search`, also for `/mcp/{server}`"),
     key("gateway.auth.keys[].scopes", Choices(&["mcp", "admin", "metrics"]), "[\"mcp\"]", "what it opens: `mcp` the servers, `admin` the admin API, the dashboard's data and `/close`, `metrics` the metrics"),
     key("gateway.allowed_hosts", Texts, "", "further values of the Host header to accept"),
@@ -131,5 +132,14 @@ pub(super) const TABLE: &[KeyDoc] = &[
     key("gateway.keep_alive", Duration, "15s", "how often a waiting client is told that its call is alive"),
     key("gateway.per_client_idle", Duration, "30m", "a client's own connection to a server is closed after so long without use"),
     key("gateway.recent_calls", Integer, "1000", "so many calls are remembered for operators to look at; 0 for none"),
-    key("gateway.record_arguments", Flag, "false", "remember the arguments of calls too; they may hold secrets"),
+    key("gateway.record_arguments", Flag, "false", "remember the arguments of calls too, also in the audit log; they may hold secrets"),
+    key("gateway.otlp", Section, "", "traces, sent to an OpenTelemetry receiver; the usual variables (`OTEL_EXPORTER_OTLP_ENDPOINT` and so on) do as well, and count for what is not said here"),
+    key("gateway.otlp.endpoint", Text, "", "the receiver's address for OTLP over HTTP, such as `http://localhost:4318`; `/v1/traces` is added"),
+    key("gateway.otlp.headers", Pairs, "", "headers for it, such as an API key"),
+    key("gateway.otlp.service_name", Text, "", "what traces call this process; `evergate` if nothing says otherwise"),
+    key("gateway.otlp.sample", Number, "", "which part of the traces that begin here is recorded, from 0 to 1; all if nothing says otherwise"),
+    key("gateway.audit", Section, "", "an audit log: a line of JSON for every call to a server and everything operators do"),
+    key("gateway.audit.file", Path, "", "where to write it; only its owner can read it"),
+    key("gateway.audit.max_bytes", Size, "64MiB", "a file that grows beyond this is renamed to `.1`, that to `.2`, and so on"),
+    key("gateway.audit.keep", Count, "5", "how many of those are kept"),
 ];
