@@ -10,6 +10,7 @@ mod every_client;
 mod every_face;
 mod gateway_restarts;
 mod inspector;
+mod prometheus;
 mod server_requests;
 mod server_restarts;
 mod under_load;

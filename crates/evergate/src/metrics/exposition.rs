@@ -11,7 +11,7 @@ use super::names::{Family, Kind};
 /// How a page is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
-    /// OpenMetrics 1.0.
+    /// `OpenMetrics` 1.0.
     OpenMetrics,
     /// What was before, and what people get who look at it themselves.
     Text,
@@ -35,7 +35,7 @@ pub(super) struct Samples<'a> {
 // === impl Format ===
 
 impl Format {
-    /// What a scraper asks for. Only one that names OpenMetrics gets it.
+    /// What a scraper asks for. Only one that names `OpenMetrics` gets it.
     pub(crate) fn wanted(headers: &HeaderMap) -> Self {
         let accepts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
         let accepts: Vec<&str> = accepts.flat_map(|value| value.split(',')).collect();
@@ -176,10 +176,9 @@ impl Samples<'_> {
         };
         let kind = match kind {
             Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
             Kind::Histogram => "histogram",
             Kind::Info if open_metrics => "info",
-            Kind::Info => "gauge",
+            Kind::Gauge | Kind::Info => "gauge",
         };
         let text = &mut self.page.text;
         // Writing to a string cannot fail, also below.
@@ -193,7 +192,7 @@ impl Samples<'_> {
     }
 }
 
-/// Labels as OpenMetrics wants them, for both: the same series must not have two names.
+/// Labels as `OpenMetrics` wants them, for both: the same series must not have two names.
 fn number(text: &mut String, value: f64, with_point: bool) {
     if value.is_infinite() {
         text.push_str(if value > 0.0 { "+Inf" } else { "-Inf" });
