@@ -36,9 +36,17 @@ pub(crate) struct Audit {
 /// What the task is to do before the next line.
 #[derive(Debug, Default)]
 struct Wanted {
-    /// In place of what it had; `None` if it has heard of it.
-    settings: Option<Option<config::Audit>>,
+    settings: Settings,
     reopen: bool,
+}
+
+#[derive(Debug, Default)]
+enum Settings {
+    /// Those that it has.
+    #[default]
+    Known,
+    /// To be used in place of those.
+    New(Option<config::Audit>),
 }
 
 /// One line to be.
@@ -76,7 +84,7 @@ impl Audit {
     pub(crate) fn configure(&self, settings: Option<config::Audit>) {
         let on = settings.is_some();
         let mut wanted = self.wanted();
-        wanted.settings = Some(settings);
+        wanted.settings = Settings::New(settings);
         drop(wanted);
         self.on.store(on, Ordering::Release);
     }
@@ -159,7 +167,7 @@ impl Audit {
     async fn write_some(&self, mut writing: Writing, batch: Vec<Entry>) -> Writing {
         let Wanted { settings, reopen } = std::mem::take(&mut *self.wanted());
         let mut lines = Vec::with_capacity(batch.len() + 2);
-        if let Some(settings) = settings {
+        if let Settings::New(settings) = settings {
             writing.file = settings.map(AuditFile::new);
             let version = env!("CARGO_PKG_VERSION");
             lines.push(line::of(&Note::Started { time: now(), version }));

@@ -38,6 +38,12 @@ pub(crate) use tracer::{Tracer, follow};
 
 use crate::observed::CallRecord;
 
+#[cfg(feature = "otel")]
+use span::Begun;
+/// There is none.
+#[cfg(not(feature = "otel"))]
+type Begun = std::convert::Infallible;
+
 /// What calls see of it.
 #[derive(Debug, Default)]
 pub(crate) struct Telemetry {
@@ -52,8 +58,7 @@ pub(crate) struct CallTrace {
     context: TraceContext,
     /// `_meta` says just that already.
     is_in_meta: bool,
-    #[cfg(feature = "otel")]
-    span: Option<span::Begun>,
+    span: Option<Begun>,
 }
 
 /// What a span says of a call besides what is recorded of it anyway.
@@ -100,6 +105,7 @@ impl Telemetry {
 
     /// Where a call stands by what it says itself, in `_meta` or else in headers. `None` if it says nothing and nothing is
     /// recorded.
+    #[cfg_attr(not(feature = "otel"), expect(clippy::unused_self, reason = "nobody records it"))]
     pub(crate) fn begin(
         &self,
         in_meta: Option<TraceContext>,
@@ -114,19 +120,14 @@ impl Telemetry {
         let _ = about;
         let is_in_meta = in_meta.is_some();
         let context = in_meta.or(in_headers)?;
-        Some(Box::new(CallTrace {
-            context,
-            is_in_meta,
-            #[cfg(feature = "otel")]
-            span: None,
-        }))
+        Some(Box::new(CallTrace { context, is_in_meta, span: None }))
     }
 
     /// A call is over.
     #[cfg(feature = "otel")]
     pub(crate) fn call_ended(&self, trace: CallTrace, record: &CallRecord, sending: Sending) {
         if let (Some(tracer), Some(span)) = (self.tracer.get(), trace.span) {
-            tracer.call_ended(span, record, sending);
+            tracer.call_ended(&span, record, sending);
         }
     }
 
@@ -145,10 +146,7 @@ impl CallTrace {
 
     /// Whether a span is made of it: then it is worth looking at what came of it.
     pub(crate) fn is_recorded(&self) -> bool {
-        #[cfg(feature = "otel")]
-        return self.span.is_some();
-        #[cfg(not(feature = "otel"))]
-        false
+        self.span.is_some()
     }
 
     /// The params of its request as the server is to get them.

@@ -33,8 +33,8 @@ fn record(tool: &str) -> CallRecord {
     }
 }
 
-fn settings(file: &Path) -> Option<config::Audit> {
-    Some(config::Audit { file: file.to_owned(), max_bytes: 64 << 20, keep: 1 })
+fn settings(file: &Path) -> config::Audit {
+    config::Audit { file: file.to_owned(), max_bytes: 64 << 20, keep: 1 }
 }
 
 fn lines(file: &Path) -> Vec<Value> {
@@ -81,7 +81,7 @@ async fn everything_that_was_queued_is_written_before_the_end() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("audit.log");
     let audit = Arc::new(Audit::default());
-    audit.configure(settings(&file));
+    audit.configure(Some(settings(&file)));
     let running = started(&audit);
     tokio::task::yield_now().await;
     for number in 0..2000 {
@@ -95,7 +95,9 @@ async fn everything_that_was_queued_is_written_before_the_end() {
     let lines = lines(&file);
     assert_eq!(lines[0]["event"], "started");
     assert_eq!(lines.len(), 2002);
-    assert!((0..2000).all(|number| lines[number + 1]["name"] == number.to_string()));
+    for (number, line) in lines[1..=2000].iter().enumerate() {
+        assert_eq!(line["name"], json!(number.to_string()));
+    }
     let last = lines.last().unwrap();
     assert_eq!((&last["event"], &last["action"]), (&json!("action"), &json!("restart")));
 }
@@ -105,7 +107,7 @@ async fn what_does_not_fit_into_the_queue_is_counted_in_the_log_itself() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("audit.log");
     let audit = Arc::new(Audit::default());
-    audit.configure(settings(&file));
+    audit.configure(Some(settings(&file)));
     let running = started(&audit);
     // The task has made the queue, and does not run again before this one waits.
     tokio::task::yield_now().await;
@@ -127,7 +129,7 @@ async fn without_a_file_nothing_is_kept_and_a_reload_brings_one() {
     let running = started(&audit);
     tokio::task::yield_now().await;
     audit.call_ended(&record("before"));
-    audit.configure(settings(&file));
+    audit.configure(Some(settings(&file)));
     audit.call_ended(&record("after"));
     ended(running).await;
     let names: Vec<_> = lines(&file).iter().map(|line| line["name"].clone()).collect();
@@ -140,7 +142,7 @@ async fn a_disk_that_cannot_be_written_costs_lines_and_says_how_many() {
     let folder = dir.path().join("not-there-yet");
     let file = folder.join("audit.log");
     let audit = Arc::new(Audit::default());
-    audit.configure(settings(&file));
+    audit.configure(Some(settings(&file)));
     let mut writing = Writing { file: None, lost: 0, trouble: Streak::default() };
     let calls = |count| (0..count).map(|_| Entry::Call(Box::new(record("x")))).collect();
     writing = audit.write_some(writing, calls(3)).await;

@@ -64,7 +64,7 @@ pub(super) async fn forward(
     gateway: &Arc<Gateway>,
     client: &Arc<Client>,
     server: &Arc<str>,
-    request: Forward,
+    mut request: Forward,
     context: &RequestContext,
 ) -> Answer {
     let Some(handle) = gateway.server_for(client, server) else {
@@ -74,41 +74,9 @@ pub(super) async fn forward(
     let Some(settings) = config.servers.get(&**server) else {
         return Answer::Error(gone(server));
     };
-    let Forward { method, params, tool, progress_token, trace, cancel, number } = request;
-    let observed = &gateway.observed;
-    let trace = observed.telemetry.begin(
-        trace.map(|trace| *trace),
-        context.headers.as_deref(),
-        About {
-            protocol: &client.introduction.version,
-            has_session: context.rounds.is_none(),
-            is_shared: settings.isolation == Isolation::Shared,
-        },
-    );
-    let mut headers = passed_on(settings, context.headers.as_deref());
-    let original = params.clone();
-    let mut params = params;
-    if let Some(trace) = &trace {
-        trace.add_to(headers.get_or_insert_default());
-        params = trace.params(params);
-    }
-    let is_named = tool.is_none()
-        && (observed.audit.is_on() || trace.as_ref().is_some_and(|trace| trace.is_recorded()));
-    let mut recording = Recording::begin(
-        gateway,
-        Beginning {
-            client: client.label(),
-            caller: client.caller(),
-            server: server.clone(),
-            method: method.clone(),
-            tool: tool.clone(),
-            request_bytes: original.as_ref().map_or(0, |params| params.as_bytes().len()),
-            name: original.as_ref().filter(|_| is_named).and_then(params::shown_name),
-            params: original.filter(|_| config.gateway.record_arguments),
-            session: Some(client.session_label()),
-            trace,
-        },
-    );
+    let (mut recording, headers) =
+        begin_recording(gateway, client, server, settings, &mut request, context);
+    let Forward { method, params, tool, progress_token, cancel, number, .. } = request;
     let about_task = tasks::is_about_one(&method);
     let mut call = begin(&handle, settings, method, params, tool.as_deref());
     let rounds = context.rounds.as_ref();
@@ -186,6 +154,46 @@ pub(super) async fn forward(
             Answer::Error(error_body::of_call(&error, Some(&handle.status())))
         }
     }
+}
+
+/// Begins to keep account of a call, and puts into it where it stands in a trace. With the headers its server is to see.
+fn begin_recording(
+    gateway: &Arc<Gateway>,
+    client: &Arc<Client>,
+    server: &Arc<str>,
+    settings: &Server,
+    request: &mut Forward,
+    context: &RequestContext,
+) -> (Recording, Option<HeaderMap>) {
+    let observed = &gateway.observed;
+    let about = About {
+        protocol: &client.introduction.version,
+        has_session: context.rounds.is_none(),
+        is_shared: settings.isolation == Isolation::Shared,
+    };
+    let (told, own) = (context.headers.as_deref(), request.trace.take());
+    let trace = observed.telemetry.begin(own.map(|own| *own), told, about);
+    let is_recorded = trace.as_ref().is_some_and(|trace| trace.is_recorded());
+    let params = request.params.clone();
+    let mut headers = passed_on(settings, told);
+    if let Some(trace) = &trace {
+        trace.add_to(headers.get_or_insert_default());
+        request.params = trace.params(request.params.take());
+    }
+    let is_named = request.tool.is_none() && (is_recorded || observed.audit.is_on());
+    let beginning = Beginning {
+        client: client.label(),
+        caller: client.caller(),
+        server: server.clone(),
+        method: request.method.clone(),
+        tool: request.tool.clone(),
+        request_bytes: params.as_ref().map_or(0, |params| params.as_bytes().len()),
+        name: params.as_ref().filter(|_| is_named).and_then(params::shown_name),
+        params: params.filter(|_| gateway.config().gateway.record_arguments),
+        session: Some(client.session_label()),
+        trace,
+    };
+    (Recording::begin(gateway, beginning), headers)
 }
 
 /// The call, with what the configuration says of its tool.

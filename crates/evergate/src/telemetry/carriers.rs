@@ -107,7 +107,7 @@ fn into_meta(result: &mut Vec<u8>, context: &TraceContext, meta: &str) -> Option
             Some(text) if found.is_empty() => missing.push((name, text)),
             // A state without its trace must not go on; an empty one says nothing.
             text => {
-                changes.extend(found.iter().map(|place| (place.clone(), text.unwrap_or_default())))
+                changes.extend(found.iter().map(|place| (place.clone(), text.unwrap_or_default())));
             }
         }
     }

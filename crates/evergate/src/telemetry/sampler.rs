@@ -57,8 +57,8 @@ impl Sampler {
         reason = "a part of all traces need not be exact"
     )]
     fn is_in(&self, trace: TraceId) -> bool {
-        let [.., a, b, c, d, e, f, g, h] = trace.0;
-        let random = u64::from_be_bytes([a, b, c, d, e, f, g, h]) >> 1;
+        let number = u128::from_be_bytes(trace.0);
+        let random = (number & u128::from(u64::MAX)) as u64 >> 1;
         random < (self.part * (1_u64 << 63) as f64) as u64
     }
 }

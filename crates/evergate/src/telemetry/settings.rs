@@ -100,12 +100,12 @@ fn headers(configured: &Otlp, variable: Environment<'_>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for name in ["OTEL_EXPORTER_OTLP_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"] {
         for (key, text) in pairs(&variable(name).unwrap_or_default()) {
-            match (HeaderName::try_from(key), HeaderValue::try_from(text)) {
-                (Ok(key), Ok(mut value)) => {
-                    value.set_sensitive(true);
-                    headers.insert(key, value);
-                }
-                _ => tracing::warn!(variable = name, "holds something that is no header"),
+            let header = (HeaderName::try_from(key), HeaderValue::try_from(text));
+            if let (Ok(key), Ok(mut value)) = header {
+                value.set_sensitive(true);
+                headers.insert(key, value);
+            } else {
+                tracing::warn!(variable = name, "holds something that is no header");
             }
         }
     }
@@ -169,15 +169,12 @@ fn decoded(text: &str) -> String {
         let pair = after.get(..2).and_then(|pair| std::str::from_utf8(pair).ok());
         let byte =
             pair.filter(|_| *first == b'%').and_then(|pair| u8::from_str_radix(pair, 16).ok());
-        match byte {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
+        if let Some(byte) = byte {
+            bytes.push(byte);
+            rest = &after[2..];
+        } else {
+            bytes.push(*first);
+            rest = after;
         }
     }
     String::from_utf8_lossy(&bytes).into_owned()

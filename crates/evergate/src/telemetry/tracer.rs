@@ -75,8 +75,8 @@ impl Tracer {
     }
 
     /// A call, what it waited for, and its being sent again.
-    pub(super) fn call_ended(&self, begun: Begun, record: &CallRecord, sending: Sending) {
-        let Begun { place, is_shared, .. } = begun;
+    pub(super) fn call_ended(&self, begun: &Begun, record: &CallRecord, sending: Sending) {
+        let Begun { place, is_shared, .. } = *begun;
         let failure = failure(record, sending.tool_failed);
         let end = record.at + record.duration;
         let generation = record.generation.map(Generation::get);
@@ -110,7 +110,7 @@ impl Tracer {
             kind: Kind::Server,
             began: record.at,
             ended: end,
-            attributes: attributes(record, &begun, failure.clone()),
+            attributes: attributes(record, begun, failure.clone()),
             events: Vec::new(),
             links: begun.link.into_iter().collect(),
             error: failure.map(|_| {
@@ -236,10 +236,9 @@ fn attributes(
 /// What a failed call failed of. One that its caller gave up did not fail.
 fn failure(record: &CallRecord, tool_failed: bool) -> Option<Cow<'static, str>> {
     match (record.outcome, record.error_code) {
-        (CallOutcome::Cancelled, _) => None,
         (CallOutcome::Answered, Some(code)) => Some(code.to_string().into()),
         (CallOutcome::Answered, None) if tool_failed => Some("tool_error".into()),
-        (CallOutcome::Answered, None) => None,
+        (CallOutcome::Answered, None) | (CallOutcome::Cancelled, _) => None,
         (outcome, _) => Some(outcome.as_str().into()),
     }
 }
