@@ -21,7 +21,8 @@ const SECRETS: [&str; 9] = [
 ];
 
 /// A child that says all it knows on standard error, and ends.
-const TELLTALE: &str = "echo MY_TOKEN=$MY_TOKEN >&2; echo \"$0 $@\" >&2; echo a >&2; echo b >&2; exit 3";
+const TELLTALE: &str =
+    "echo MY_TOKEN=$MY_TOKEN >&2; echo \"$0 $@\" >&2; echo a >&2; echo b >&2; exit 3";
 
 fn gateway_with_secrets(docs: &HttpServer) -> Gateway {
     let secret = |n: usize| SECRETS[n];

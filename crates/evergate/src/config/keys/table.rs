@@ -4,8 +4,7 @@ use super::{KeyDoc, Kind};
 use Kind::{
     Choice, Choices, Count, Duration, DurationOrNever, DurationOrNumber, Flag, Foreign, Ignored,
     Integer, List, Map, Number, Pairs, Path, Patterns, PatternsOrSection, Rate, Secrets, Section,
-    Size,
-    Text, Texts,
+    Size, Text, Texts,
 };
 
 const TYPES: Kind = Choice(&[
