@@ -2,11 +2,12 @@
 
 mod dial;
 mod remembered;
+mod telling;
 mod witnessed;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
@@ -14,13 +15,14 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use dial::Dialing;
 use remembered::{Learnt, Remembered};
+use telling::Telling;
 use witnessed::{Place, Witnessed};
 
 use crate::catalog::keep_fresh;
 use crate::connection::Connection;
 use crate::error::{SharedError, chain};
-use crate::lifecycle::{Effect, Event, Generation, Lifecycle, Manner, Reason, StateKind};
-use crate::observe::{AttemptEnd, Happening, HubEvent, Status, Transition};
+use crate::lifecycle::{Effect, Event, Generation, Lifecycle, Manner, StateKind};
+use crate::observe::{AttemptEnd, Dialed, Happening, HubEvent, Status, Transition};
 use crate::slot::{Published, Slot, follow, keep_alive};
 use crate::transport::http::listen::listen;
 use crate::transport::{Link, OpenError};
@@ -41,6 +43,8 @@ pub(crate) enum Input {
     Publish,
     Dialed {
         generation: Generation,
+        began: SystemTime,
+        took: Duration,
         result: Result<(Arc<Connection>, Learnt), OpenError>,
     },
 }
@@ -70,6 +74,7 @@ pub(crate) struct Driver {
     last_failure: Option<SharedError>,
     last_failure_at: Option<SystemTime>,
     witnessed: Witnessed,
+    telling: Telling,
     /// It was retired, and its calls are done.
     drained: bool,
 }
@@ -79,6 +84,7 @@ enum Action {
     Input(Input),
     Tick,
     Drained,
+    SumUp,
     Stop,
 }
 
@@ -109,6 +115,7 @@ impl Driver {
             stale_events: 0,
             last_failure: None,
             last_failure_at: None,
+            telling: Telling::new(),
             drained: false,
         }
     }
@@ -139,13 +146,18 @@ impl Driver {
                     let _ = heard.send(());
                 }
                 Action::Input(Input::Publish) => self.publish(None),
-                Action::Input(Input::Dialed { generation, result }) => {
+                Action::Input(Input::Dialed { generation, began, took, result }) => {
+                    self.tell_dialed(generation, (began, took), &result);
                     self.dialed(generation, result);
                 }
                 Action::Tick => self.apply(Event::Tick, None),
                 Action::Drained => {
                     self.drained = true;
                     self.apply(Event::Disable, None);
+                }
+                Action::SumUp => {
+                    let lifecycle = &self.lifecycle;
+                    self.telling.sum_up(&self.slot.name, lifecycle.state().kind(), self.installed);
                 }
                 Action::Stop => break,
             }
@@ -163,21 +175,49 @@ impl Driver {
 
     async fn next_action(&mut self) -> Action {
         let deadline = self.lifecycle.deadline().map(Instant::from_std);
-        let tick = async {
-            match deadline {
-                Some(deadline) => sleep_until(deadline).await,
-                None => std::future::pending().await,
-            }
+        let at = async |time: Option<Instant>| match time {
+            Some(time) => sleep_until(time).await,
+            None => std::future::pending().await,
         };
         tokio::select! {
             () = self.slot.commands.changed() => Action::Commands,
             input = self.inputs.recv() => input.map_or(Action::Stop, |input| Action::Input(*input)),
-            () = tick => Action::Tick,
+            () = at(deadline) => Action::Tick,
+            () = at(self.telling.due()) => Action::SumUp,
             () = self.slot.retirement.drained(self.slot.settings.max_timeout), if !self.drained => {
                 Action::Drained
             }
             () = self.stop.cancelled() => Action::Stop,
         }
+    }
+
+    /// Tells whoever watches how an attempt went.
+    fn tell_dialed(
+        &self,
+        generation: Generation,
+        (began, took): (SystemTime, Duration),
+        result: &Result<(Arc<Connection>, Learnt), OpenError>,
+    ) {
+        // Most of the time nobody does. The name may be another's by now.
+        if self.slot.shared.events.receiver_count() == 0 || self.slot.retirement.has_begun() {
+            return;
+        }
+        let (connection, error) = match result {
+            Ok((connection, _)) => (Some(connection), None),
+            Err(error) => (None, Some(error)),
+        };
+        let dialed = Dialed {
+            server: self.slot.name.clone(),
+            generation,
+            began,
+            took,
+            transport: connection.map(|connection| connection.link().name()),
+            protocol: connection.map(|connection| connection.peer().version),
+            failure: error.map(|error| error.dial_failure().name()),
+            error: error.map(|error| chain(error)),
+        };
+        // Nobody listening is fine.
+        let _ = self.slot.shared.events.send(HubEvent::Dialed(dialed));
     }
 
     fn dialed(
@@ -214,6 +254,7 @@ impl Driver {
         if let Event::Closed { generation } = event {
             self.connections.remove(&generation);
         }
+        self.telling.note(&event);
         let before = self.place();
         let now = Instant::now().into_std();
         let (next, effects) = self.lifecycle.clone().step(event, now);
@@ -389,7 +430,7 @@ impl Driver {
     }
 
     /// Logs a transition and puts it into words.
-    fn transition(&self, from: StateKind, to: StateKind, event: &Event) -> Transition {
+    fn transition(&mut self, from: StateKind, to: StateKind, event: &Event) -> Transition {
         let transition = Transition {
             server: self.slot.name.clone(),
             from,
@@ -400,26 +441,7 @@ impl Driver {
             at: SystemTime::now(),
         };
         let error = self.last_failure.as_ref().map(|error| chain(error));
-        // One warning when a server goes down and one when quick attempts end, not one per attempt. A session that is
-        // renewed and a restart that was asked for are nothing to warn of.
-        let routine = matches!(transition.reason, Reason::SessionLost | Reason::Requested);
-        let went_down = match to {
-            StateKind::Reconnecting => !routine,
-            StateKind::Disconnected | StateKind::PermanentlyFailed => true,
-            _ => false,
-        };
-        let generation = transition.generation.map(Generation::get);
-        if went_down {
-            tracing::warn!(
-                server = %transition.server, %from, %to, event = transition.event, generation,
-                reason = %transition.reason, error, "server down"
-            );
-        } else {
-            tracing::info!(
-                server = %transition.server, %from, %to, event = transition.event, generation,
-                reason = %transition.reason, "server state"
-            );
-        }
+        self.telling.tell(&transition, error.as_deref());
         transition
     }
 }

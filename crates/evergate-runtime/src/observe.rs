@@ -119,6 +119,32 @@ pub enum HubEvent {
         /// `None` when it is over.
         paused: Option<RateLimited>,
     },
+    /// An attempt to connect came to its end, one way or the other. What becomes of it the next transition says.
+    Dialed(Dialed),
+}
+
+/// One attempt to connect, handshake included.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Dialed {
+    /// To whom.
+    pub server: Arc<str>,
+    /// The generation it was made for.
+    pub generation: Generation,
+    /// When it began, after whatever it had to wait for.
+    #[serde(rename = "began_unix_ms", serialize_with = "as_unix_ms")]
+    pub began: SystemTime,
+    /// How long it took.
+    #[serde(rename = "took_ms", serialize_with = "as_ms")]
+    pub took: Duration,
+    /// How the server is spoken to, if it came about.
+    pub transport: Option<&'static str>,
+    /// The revision it speaks, if it came about.
+    pub protocol: Option<ProtocolVersion>,
+    /// What kept it from coming about.
+    pub failure: Option<&'static str>,
+    /// The same in words, with its causes.
+    pub error: Option<String>,
 }
 
 /// One step of a server's life.
@@ -171,6 +197,10 @@ fn as_optional_unix_ms<S: Serializer>(
 /// A clock set before 1970 shows 1970.
 fn unix_ms(time: SystemTime) -> u128 {
     time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis()
+}
+
+fn as_ms<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+    time.as_millis().serialize(serializer)
 }
 
 #[expect(clippy::ref_option, reason = "serde hands over a reference to the field")]

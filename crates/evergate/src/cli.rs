@@ -3,8 +3,11 @@
 mod actions;
 mod call;
 mod check;
+mod connect;
+mod doctor;
 mod events;
 mod following;
+mod import;
 mod logs;
 mod running;
 #[cfg(test)]
@@ -77,6 +80,9 @@ enum Command {
     Refresh(actions::OnServers),
     Events(events::Events),
     Logs(logs::Logs),
+    Import(import::Import),
+    Connect(connect::Connect),
+    Doctor(doctor::Doctor),
     /// Print the JSON Schema of a configuration, for editors.
     Schema,
     /// Show what recovery looks like: two servers, everything that usually goes wrong, what became of each call.
@@ -114,6 +120,9 @@ impl Cli {
             Command::Refresh(servers) => runtime.block_on(servers.run(Action::Refresh)),
             Command::Events(events) => runtime.block_on(events.run()),
             Command::Logs(logs) => runtime.block_on(logs.run()),
+            Command::Import(import) => import.run(),
+            Command::Connect(connect) => connect.run(),
+            Command::Doctor(doctor) => runtime.block_on(doctor.run()),
             Command::Schema => schema::run(),
             Command::Demo => runtime.block_on(demo::run()).map_err(Failure::from),
             Command::DemoServer => {

@@ -34,15 +34,18 @@ use serde_json::Value;
 
 pub(crate) use duration::{LONGEST as LONGEST_DURATION, read_text as parse_duration};
 pub(crate) use finding::{Finding, Severity};
+#[cfg(feature = "otel")]
+pub(crate) use gateway::Otlp;
 pub(crate) use gateway::parse_listen;
-pub(crate) use gateway::{Gateway, Key, Naming, Scopes};
+pub(crate) use gateway::{Audit, Gateway, Key, Naming, Scopes};
 pub(crate) use keys::{help, schema};
 pub(crate) use pattern::Pattern;
 pub(crate) use rate::Rate;
+pub(crate) use relaxed_json::strict as strict_json;
 pub(crate) use secret::Secret;
 pub(crate) use server::{Isolation, Server};
 pub(crate) use sources::Sources;
-pub(crate) use spelling::nearest;
+pub(crate) use spelling::{distance, nearest};
 pub(crate) use tools::ToolRules;
 
 use reader::{Notes, Reader, Surroundings};

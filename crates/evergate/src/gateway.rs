@@ -56,6 +56,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{Config, Isolation, Server};
 use crate::observed::{self, Observed};
 use crate::tasks::Tasks;
+use crate::telemetry;
 use client::{Client, Kind, Scope, Uid, everything, unprintable};
 use clients::Clients;
 use stateless::{Parked, Principals};
@@ -163,9 +164,17 @@ impl Gateway {
         self.config.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Takes the headers of a client's request, if any server is to see some of them.
+    /// Takes the headers of a client's request, if any server is to see some of them; those that say where it stands in
+    /// a trace are for all servers.
     pub(crate) fn to_pass_on(&self, headers: &mut HeaderMap) -> Option<Arc<HeaderMap>> {
-        self.passes_headers.load(Ordering::Relaxed).then(|| unprintable(std::mem::take(headers)))
+        if self.passes_headers() {
+            return Some(unprintable(std::mem::take(headers)));
+        }
+        telemetry::is_in(headers).then(|| unprintable(telemetry::only(headers)))
+    }
+
+    pub(crate) fn passes_headers(&self) -> bool {
+        self.passes_headers.load(Ordering::Relaxed)
     }
 
     pub(crate) fn hub(&self) -> &Hub {

@@ -5,9 +5,11 @@
 
 mod admin;
 mod admin_client;
+mod audit;
 mod cancelled;
 mod cli;
 mod config;
+mod connect;
 mod demo;
 mod exit_code;
 mod front;
@@ -16,15 +18,21 @@ mod front;
 pub mod fuzzing;
 mod gateway;
 mod hash;
+mod import;
+mod json_text;
 mod logging;
 mod metrics;
 mod observed;
+mod on_path;
 mod output;
 mod random;
+mod safe_write;
 mod sealed;
 mod serve;
 mod state;
 mod tasks;
+mod telemetry;
+mod timestamp;
 
 use std::process::ExitCode;
 

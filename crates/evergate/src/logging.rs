@@ -3,6 +3,8 @@
 //! What is logged can be changed while the program runs. A place in the code that is not logged costs one load of an
 //! atomic: the filter is only asked when it changes.
 
+pub(crate) mod streak;
+
 use std::io::IsTerminal as _;
 use std::sync::OnceLock;
 

@@ -22,9 +22,11 @@ pub(crate) use recorder::record;
 pub(crate) use recording::{Beginning, Recording};
 
 use crate::admin::model::{CallCounts, CallOutcome, Moment, ServerState};
+use crate::audit::Audit;
 use crate::front::keys::Caller;
 use crate::hash::HashMap;
 use crate::metrics::{GatewayMetrics, ServerMetrics};
+use crate::telemetry::{Telemetry, TraceId};
 use history::History;
 
 /// One per process.
@@ -33,6 +35,8 @@ pub(crate) struct Observed {
     pub(crate) recent: Recent,
     pub(crate) feed: Feed,
     pub(crate) metrics: GatewayMetrics,
+    pub(crate) audit: Audit,
+    pub(crate) telemetry: Telemetry,
     pasts: RwLock<HashMap<Arc<str>, Arc<Past>>>,
 }
 
@@ -67,6 +71,14 @@ pub(crate) struct CallRecord {
     pub(crate) result_bytes: usize,
     /// Its params, if they are to be kept.
     pub(crate) params: Option<RawJson>,
+    /// Tells sessions apart, and is good for nothing else.
+    pub(crate) session: Option<[u8; 4]>,
+    /// Of a prompt or a resource, if anybody wants to know.
+    pub(crate) name: Option<String>,
+    /// Of the error that the server answered with.
+    pub(crate) error_code: Option<i64>,
+    /// The trace it belongs to.
+    pub(crate) trace: Option<TraceId>,
 }
 
 // === impl Observed ===
@@ -77,6 +89,8 @@ impl Observed {
             recent: Recent::default(),
             feed: Feed::default(),
             metrics: GatewayMetrics::default(),
+            audit: Audit::default(),
+            telemetry: Telemetry::default(),
             pasts: RwLock::default(),
         }
     }
@@ -84,6 +98,7 @@ impl Observed {
     /// A call is over. On the way of every call, so it must not do much.
     pub(crate) fn call_ended(&self, record: CallRecord, keep: usize) {
         self.past(&record.server).metrics.call_ended(&record);
+        self.audit.call_ended(&record);
         self.recent.add(record, keep);
     }
 

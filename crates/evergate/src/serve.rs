@@ -3,6 +3,7 @@
 mod carriers;
 mod keeper;
 mod open_files;
+mod recorders;
 mod reloader;
 mod signals;
 mod token_watch;
@@ -30,6 +31,7 @@ use crate::output;
 use crate::state::{self, Announced, Control, StateDir, uid_hex};
 use crate::tasks::Tasks;
 use carriers::Carriers;
+use recorders::Recorders;
 use signals::{Hangups, Signals};
 
 /// What the command line says about serving.
@@ -40,7 +42,9 @@ pub(crate) struct Options {
     pub(crate) allow_unauthenticated: bool,
 }
 
-const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+/// Unless somebody says otherwise.
+pub(crate) const DEFAULT_LISTEN: SocketAddr =
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 /// How long connections may take to end once there is nothing left to answer.
 const LAST_BYTES: Duration = Duration::from_secs(2);
 
@@ -90,6 +94,7 @@ pub(crate) async fn http(
     };
     let policy = policy(&config.gateway, &place);
     let gateway = start(config, state.as_ref())?;
+    let recorders = Recorders::start(&gateway);
     let front = Arc::new(Front::new(gateway.clone(), Sessions::new(keys, saved), policy, place));
 
     let (connections, stop) = (Tasks::default(), CancellationToken::new());
@@ -138,6 +143,7 @@ pub(crate) async fn http(
         stop.cancel();
         connections.ended(LAST_BYTES).await;
         drop(carriers);
+        recorders.end().await;
         if let Some(state) = &state {
             keeper::save_sessions(state, &front).await;
         }
@@ -159,6 +165,7 @@ pub(crate) async fn pipes(
     let sources = sources.map(|sources| (reloader::contents(&sources.files), sources));
     let state = open_state(state_dir, sources.as_ref().map(|(_, sources)| sources))?;
     let gateway = start(config, state.as_ref())?;
+    let recorders = Recorders::start(&gateway);
     let (beside, stop) = (Tasks::default(), CancellationToken::new());
     beside.spawn(stop.clone().run_until_cancelled_owned(token_watch::run(gateway.clone())));
     beside.spawn(stop.clone().run_until_cancelled_owned(close_idle_servers(gateway.clone())));
@@ -198,6 +205,7 @@ pub(crate) async fn pipes(
         }
         gateway.shutdown(Duration::ZERO).await;
         beside.ended(LAST_BYTES).await;
+        recorders.end().await;
     };
     tokio::select! {
         () = closing => Ok(served?),

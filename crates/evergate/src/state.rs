@@ -125,7 +125,7 @@ fn home_in(environment: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     Some(base.join("evergate"))
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {
         // Writing into a String cannot fail.
         let _ = write!(hex, "{byte:02x}");

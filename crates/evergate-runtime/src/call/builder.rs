@@ -151,7 +151,8 @@ impl CallBuilder {
 
     /// Headers for this call's own request, for resuming the stream its answer comes on and for answering what the
     /// server asks on that stream, in place of the server's of the same name. Should the server refuse them (401),
-    /// this call fails and no other. Never logged. Those that belong to the protocol are left out. Means nothing to
+    /// this call fails and no other, unless all they say is where it stands in a trace (`traceparent`, `tracestate`,
+    /// `baggage`). Never logged. Those that belong to the protocol are left out. Means nothing to
     /// child processes.
     pub fn headers(mut self, mut headers: HeaderMap) -> Self {
         let reserved: Vec<_> = headers.keys().filter(|name| is_reserved(name)).cloned().collect();

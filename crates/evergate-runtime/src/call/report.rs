@@ -16,6 +16,8 @@ pub struct Report {
     pub waited: Duration,
     /// How long it was with the server, in all; of a result that is passed on in pieces, until its beginning.
     pub upstream: Duration,
+    /// When it was sent last.
+    pub last_sent: Option<Instant>,
     /// How often it was sent again after the server had, or may have had, it before.
     pub resends: u32,
 }
@@ -31,6 +33,7 @@ impl Report {
     ) -> T {
         self.generation = Some(generation);
         let started = Instant::now();
+        self.last_sent = Some(started);
         let sent = sending.await;
         self.upstream += started.elapsed();
         sent

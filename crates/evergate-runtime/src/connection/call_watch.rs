@@ -172,9 +172,18 @@ impl CallWatch {
         self.track.as_ref()?.headers.as_ref()
     }
 
-    /// It went out with what one caller put on it: a refusal of those credentials says nothing about the server's own.
+    /// It goes out with what one caller put on it.
     pub(crate) fn has_own_headers(&self) -> bool {
         self.headers().is_some_and(|headers| !headers.is_empty())
+    }
+
+    /// The same, and those may be credentials: their refusal says nothing about the server's own. What says where a
+    /// request stands in a trace (W3C) is none.
+    pub(crate) fn may_have_own_credentials(&self) -> bool {
+        let names_no_one = ["traceparent", "tracestate", "baggage"];
+        self.headers().is_some_and(|headers| {
+            headers.keys().any(|name| !names_no_one.contains(&name.as_str()))
+        })
     }
 
     /// Whether both calls were made by the same caller: by its number, else by who answers for it.

@@ -1,6 +1,7 @@
 //! One attempt to connect, from the limiter to the handshake, that can be called off at any point.
 
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -55,9 +56,11 @@ impl Dialing {
             link: None,
             era: remembered.era(Instant::now()),
         };
+        let mut began = (SystemTime::now(), Instant::now());
         let attempt = async {
             if reconnect {
                 sleep(self.limiter.reserve(Instant::now().into_std())).await;
+                began = (SystemTime::now(), Instant::now());
             }
             timeout(settings.connect_timeout, open(&mut opening, remembered.kind())).await
         };
@@ -68,6 +71,7 @@ impl Dialing {
                 result.unwrap_or(Err(OpenError::TimedOut(settings.connect_timeout)))
             }
         };
+        let took = began.1.elapsed();
         let result = match result {
             Ok(opened) => {
                 let tasks = slot.shared.tasks.clone();
@@ -81,6 +85,9 @@ impl Dialing {
             }
         };
         // A driver that is gone needs no news; the connection is then dropped, which cuts it off.
-        let _ = slot.inputs.send(Box::new(Input::Dialed { generation, result })).await;
+        let _ = slot
+            .inputs
+            .send(Box::new(Input::Dialed { generation, began: began.0, took, result }))
+            .await;
     }
 }

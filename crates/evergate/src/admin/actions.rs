@@ -36,6 +36,7 @@ pub(crate) fn act(
     if let Some(why) = senseless(name, action, handle.status().state) {
         return Err(Problem::conflict(why));
     }
+    gateway.observed.audit.acted(by, action, name);
     // First what was asked for, then what came of it.
     let by = by.name().map(str::to_owned);
     tracing::info!(server = name, ?action, by, "asked by an operator");

@@ -58,6 +58,9 @@ pub(crate) async fn call(
             tool: Some(wanted.tool.clone()),
             request_bytes: arguments.as_bytes().len(),
             params: None,
+            session: None,
+            name: None,
+            trace: None,
         },
     );
     let mut call = handle.call_tool(&wanted.tool, arguments);

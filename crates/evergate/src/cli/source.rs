@@ -94,16 +94,19 @@ pub(crate) fn load_usable(sources: &Sources) -> Result<Config, Failure> {
     Ok(config)
 }
 
+/// Nobody has that name.
+pub(super) fn unknown_server(config: &Config, name: &str) -> Failure {
+    let known: Vec<&str> = config.servers.keys().map(String::as_str).collect();
+    Failure::usage(format!("no server is called {name:?}; there are: {}", known.join(", ")))
+}
+
 /// Starts the servers that are on, or only `wanted`.
 pub(super) fn start(
     config: &Config,
     wanted: Option<&str>,
 ) -> Result<(Hub, Vec<ServerHandle>), Failure> {
     if let Some(name) = wanted {
-        let server = config.servers.get(name).ok_or_else(|| {
-            let known: Vec<&str> = config.servers.keys().map(String::as_str).collect();
-            Failure::usage(format!("no server is called {name:?}; there are: {}", known.join(", ")))
-        })?;
+        let server = config.servers.get(name).ok_or_else(|| unknown_server(config, name))?;
         if let Some(reason) = &server.unusable {
             return Err(Failure::unavailable(format!("{name} cannot be used: {reason}")));
         }

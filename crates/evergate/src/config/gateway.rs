@@ -4,6 +4,7 @@
 
 mod auth;
 mod listen;
+mod recording;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use std::time::Duration;
 
 pub(crate) use auth::{Key, Scopes};
 pub(crate) use listen::parse as parse_listen;
+pub(crate) use recording::{Audit, Otlp};
 
 use super::duration::LONGEST as LONGEST_DURATION;
 use super::reader::Reader;
@@ -62,6 +64,10 @@ pub(crate) struct Gateway {
     pub(crate) recent_calls: usize,
     /// With their arguments.
     pub(crate) record_arguments: bool,
+    /// Where traces go.
+    pub(crate) otlp: Otlp,
+    /// Where every call is written down.
+    pub(crate) audit: Option<Audit>,
 }
 
 /// How tools are named for clients.
@@ -113,6 +119,8 @@ impl Default for Gateway {
             per_client_idle: minutes(30),
             recent_calls: 1000,
             record_arguments: false,
+            otlp: Otlp::default(),
+            audit: None,
         }
     }
 }
@@ -187,6 +195,8 @@ pub(super) fn read(section: &mut Reader<'_>) -> Gateway {
         section.error("recent_calls", "must not be more than 100000");
     }
     set(&mut gateway.record_arguments, section.flag("record_arguments"));
+    gateway.otlp = recording::otlp(section);
+    gateway.audit = recording::audit(section);
     for (key, field) in [
         ("session_idle", &mut gateway.session_idle),
         ("keep_alive", &mut gateway.keep_alive),

@@ -156,6 +156,7 @@ where
             crate::logging::set_level(&level)
                 .map_err(|error| Problem::new(ProblemCode::BadRequest, error.to_string()))?;
             tracing::info!(level, by = caller.name(), "log level changed by an operator");
+            gateway.observed.audit.level_set(&caller, &level);
             Ok(ok(&LogLevel { level: crate::logging::current_level() }))
         }
         ["api", "v1", "openapi.json"] if reads => Ok(ok(&admin::openapi())),

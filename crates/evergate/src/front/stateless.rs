@@ -119,7 +119,7 @@ pub(super) async fn answer(
     }
     let passed_on = front.gateway.to_pass_on(headers);
     if method == "subscriptions/listen" {
-        if let Some(headers) = &passed_on {
+        if let Some(headers) = passed_on.as_ref().filter(|_| front.gateway.passes_headers()) {
             client.set_headers(headers);
         }
         return Ok(listen(front, &client, id, params.as_ref()).await);

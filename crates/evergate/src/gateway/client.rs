@@ -267,6 +267,12 @@ impl Client {
         self.label.get_or_init(read).clone()
     }
 
+    /// Tells it from others in what is written down. A part of what is sealed into its session id: nobody can use it.
+    pub(crate) fn session_label(&self) -> [u8; 4] {
+        let [a, b, c, d, ..] = self.uid;
+        [a, b, c, d]
+    }
+
     /// How long it has been there, as far as this process knows.
     pub(crate) fn age(&self) -> Duration {
         self.since.elapsed()

@@ -154,7 +154,9 @@ impl Gateway {
         params: Option<RawJson>,
         context: &RequestContext,
     ) -> Answer {
-        if let Some(headers) = &context.headers {
+        if let Some(headers) = &context.headers
+            && self.passes_headers()
+        {
             client.set_headers(headers);
         }
         let Some(guard) = client.begin(id, &context.stream, context.rounds.as_ref()) else {
@@ -249,12 +251,13 @@ impl Gateway {
         };
         let renamed = params.as_ref().filter(|_| name != owner.own);
         let renamed = renamed.map(|params| call.renamed(params, &owner.own));
-        let progress_token = call.progress_token;
+        let (progress_token, trace) = (call.progress_token, call.trace);
         let forwarded = Forward {
             method,
             params: renamed.or(params),
             tool: Some(owner.own),
             progress_token,
+            trace,
             cancel: guard.cancel.clone(),
             number: guard.number,
         };
@@ -280,6 +283,7 @@ impl Gateway {
             params: params.clone(),
             tool: None,
             progress_token,
+            trace: fields.trace(),
             cancel: guard.cancel.clone(),
             number: guard.number,
         };

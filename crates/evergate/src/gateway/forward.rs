@@ -20,8 +20,9 @@ use super::patience::Patience;
 use super::stateless::rounds::Rounds;
 use super::stateless::tasks;
 use super::{Answer, Gateway, Pieces, RequestContext, news, params, payload};
-use crate::config::Server;
+use crate::config::{Isolation, Server};
 use crate::observed::{Beginning, Recording};
+use crate::telemetry::{About, TraceContext};
 
 /// A request on its way to a server.
 #[derive(Debug, Clone)]
@@ -32,6 +33,8 @@ pub(super) struct Forward {
     pub(super) tool: Option<String>,
     /// The client's, if it wants to hear of progress.
     pub(super) progress_token: Option<RawJson>,
+    /// Where the client says in `_meta` that it stands.
+    pub(super) trace: Option<Box<TraceContext>>,
     pub(super) cancel: CancellationToken,
     /// Which of the client's requests this is.
     pub(super) number: u64,
@@ -71,7 +74,26 @@ pub(super) async fn forward(
     let Some(settings) = config.servers.get(&**server) else {
         return Answer::Error(gone(server));
     };
-    let Forward { method, params, tool, progress_token, cancel, number } = request;
+    let Forward { method, params, tool, progress_token, trace, cancel, number } = request;
+    let observed = &gateway.observed;
+    let trace = observed.telemetry.begin(
+        trace.map(|trace| *trace),
+        context.headers.as_deref(),
+        About {
+            protocol: &client.introduction.version,
+            has_session: context.rounds.is_none(),
+            is_shared: settings.isolation == Isolation::Shared,
+        },
+    );
+    let mut headers = passed_on(settings, context.headers.as_deref());
+    let original = params.clone();
+    let mut params = params;
+    if let Some(trace) = &trace {
+        trace.add_to(headers.get_or_insert_default());
+        params = trace.params(params);
+    }
+    let is_named = tool.is_none()
+        && (observed.audit.is_on() || trace.as_ref().is_some_and(|trace| trace.is_recorded()));
     let mut recording = Recording::begin(
         gateway,
         Beginning {
@@ -80,8 +102,11 @@ pub(super) async fn forward(
             server: server.clone(),
             method: method.clone(),
             tool: tool.clone(),
-            request_bytes: params.as_ref().map_or(0, |params| params.as_bytes().len()),
-            params: params.clone().filter(|_| config.gateway.record_arguments),
+            request_bytes: original.as_ref().map_or(0, |params| params.as_bytes().len()),
+            name: original.as_ref().filter(|_| is_named).and_then(params::shown_name),
+            params: original.filter(|_| config.gateway.record_arguments),
+            session: Some(client.session_label()),
+            trace,
         },
     );
     let about_task = tasks::is_about_one(&method);
@@ -106,7 +131,7 @@ pub(super) async fn forward(
     if let Some(patience) = patience.clone() {
         call = call.on_progress(move |progress| patience.report(&progress));
     }
-    if let Some(headers) = passed_on(settings, context.headers.as_deref()) {
+    if let Some(headers) = headers {
         call = call.headers(headers);
     }
     let mut said = rounds.and_then(|rounds| Logs::of(gateway, client, server, rounds));
@@ -148,6 +173,7 @@ pub(super) async fn forward(
         Ok(Reply::Pieces(pieces)) => Answer::Pieces(Box::new(Pieces::new(pieces, recording))),
         Ok(Reply::Whole(result)) => {
             recording.received(result.as_bytes().len());
+            recording.look_at(&result);
             recording.answered();
             if tool.is_some() {
                 payload::within_limits(&config.gateway, client, server, result).await

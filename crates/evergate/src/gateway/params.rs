@@ -9,6 +9,8 @@ use evergate_runtime::{RawJson, wire};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::telemetry::{self, TraceContext};
+
 /// Borrowed from the params of a request. Of methods nobody knows these may be anything, so nothing is said of types.
 #[derive(Debug, Deserialize, Default)]
 pub(super) struct Addressed<'a> {
@@ -37,6 +39,8 @@ pub(super) struct ToolCall<'a> {
     place: Range<usize>,
     /// The client's, if it wants to hear of progress.
     pub(super) progress_token: Option<RawJson>,
+    /// Where the client says that it stands.
+    pub(super) trace: Option<Box<TraceContext>>,
 }
 
 /// A prompt or a resource template.
@@ -129,6 +133,31 @@ pub(super) fn with_progress_token(
     Some((params.with_part(theirs, &RawJson::from(serde_json::Value::from(ours))), token))
 }
 
+/// The name of a prompt or the URI of a resource, to be written down. What follows a `?` or a `#`, and credentials, may be
+/// secret and are left out.
+pub(super) fn shown_name(params: &RawJson) -> Option<String> {
+    let fields = read(Some(params))?;
+    if let Some(name) = fields.name.and_then(text) {
+        return Some(shortened(&name));
+    }
+    let uri = fields.uri.and_then(text)?;
+    let uri = uri.split(['?', '#']).next().unwrap_or_default();
+    let shown = match uri.split_once("://") {
+        Some((scheme, rest)) => {
+            let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+            let host = authority.rsplit('@').next().unwrap_or_default();
+            format!("{scheme}://{host}{path}")
+        }
+        None => uri.to_owned(),
+    };
+    Some(shortened(&shown))
+}
+
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 256;
+    text[..text.floor_char_boundary(LONGEST)].to_owned()
+}
+
 /// Which request a client gives up.
 pub(super) fn cancelled_id(params: Option<&RawJson>) -> Option<RawJson> {
     let fields: Cancelled<'_> = serde_json::from_slice(params?.as_bytes()).ok()?;
@@ -145,12 +174,13 @@ impl<'a> ToolCall<'a> {
         }
         let fields = read(params).ok_or(NO_OBJECT)?;
         let progress_token = fields.progress_token().map_err(|_| BAD_META)?;
+        let trace = fields.trace();
         let (Some(params), Some(name)) = (params, fields.name) else { return Err(NO_NAME) };
         let text = text(name).ok_or(NO_NAME)?;
         // It was borrowed from the params, so the distance between the two is where it is.
         let start = name.get().as_ptr().addr() - params.as_bytes().as_ptr().addr();
         let place = start..start + name.get().len();
-        Ok(Self { name: text, place, progress_token })
+        Ok(Self { name: text, place, progress_token, trace })
     }
 
     /// Nothing in it is special: no field twice, no escapes, no progress wanted.
@@ -168,6 +198,7 @@ impl<'a> ToolCall<'a> {
             name: Cow::Borrowed(name),
             place,
             progress_token: None,
+            trace: None,
         })
     }
 
@@ -192,6 +223,11 @@ impl<'a> Addressed<'a> {
         let Some(meta) = self.meta else { return Ok(None) };
         let meta: Meta<'_> = serde_json::from_str(meta.get())?;
         meta.progress_token.map(|token| RawJson::from_text(token.get().to_owned())).transpose()
+    }
+
+    /// Where the client says that it stands.
+    pub(super) fn trace(&self) -> Option<Box<TraceContext>> {
+        telemetry::from_meta(self.meta?.get()).map(Box::new)
     }
 
     pub(super) fn reference(&self) -> Option<Reference<'a>> {

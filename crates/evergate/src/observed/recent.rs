@@ -125,6 +125,10 @@ mod tests {
             request_bytes: 2,
             result_bytes: 3,
             params: None,
+            session: None,
+            name: None,
+            error_code: None,
+            trace: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use evergate_runtime::{CallError, RawJson, Report};
+use evergate_runtime::{CallError, CallFailure, Generation, RawJson, Report};
 use tokio::time::Instant;
 
 use super::CallRecord;
@@ -11,6 +11,7 @@ use super::recent::LONGEST_ERROR;
 use crate::admin::model::CallOutcome;
 use crate::front::keys::Caller;
 use crate::gateway::Gateway;
+use crate::telemetry::{self, CallTrace, Sending};
 
 /// What is known of a call before it is made.
 #[derive(Debug)]
@@ -22,6 +23,11 @@ pub(crate) struct Beginning {
     pub(crate) tool: Option<String>,
     pub(crate) request_bytes: usize,
     pub(crate) params: Option<RawJson>,
+    /// Tells sessions apart.
+    pub(crate) session: Option<[u8; 4]>,
+    /// Of a prompt or a resource.
+    pub(crate) name: Option<String>,
+    pub(crate) trace: Option<Box<CallTrace>>,
 }
 
 /// A call under way. Dropped before its end it was given up by its caller.
@@ -35,6 +41,7 @@ pub(crate) struct Recording {
     /// How long it waited, and where it was.
     pub(crate) report: Report,
     result_bytes: usize,
+    tool_failed: bool,
 }
 
 // === impl Recording ===
@@ -48,6 +55,7 @@ impl Recording {
             started: Instant::now(),
             report: Report::default(),
             result_bytes: 0,
+            tool_failed: false,
         }
     }
 
@@ -61,9 +69,17 @@ impl Recording {
         self.result_bytes += bytes;
     }
 
+    /// What its result is; looked at only if that is recorded.
+    pub(crate) fn look_at(&mut self, result: &RawJson) {
+        let trace = self.beginning.as_ref().and_then(|call| call.trace.as_ref());
+        if trace.is_some_and(|trace| trace.is_recorded()) {
+            self.tool_failed = telemetry::says_it_failed(result);
+        }
+    }
+
     /// It brought its result.
     pub(crate) fn answered(mut self) {
-        self.end(CallOutcome::Answered, None);
+        self.end(CallOutcome::Answered, None, None);
     }
 
     /// It brought none.
@@ -73,12 +89,16 @@ impl Recording {
             text.truncate(text.floor_char_boundary(LONGEST_ERROR));
             text.push('…');
         }
-        self.end(CallOutcome::of(error), Some(text));
+        let code = match &error.source {
+            CallFailure::Rpc(error) => Some(error.code),
+            _ => None,
+        };
+        self.end(CallOutcome::of(error), Some(text), code);
     }
 
-    fn end(&mut self, outcome: CallOutcome, error: Option<String>) {
+    fn end(&mut self, outcome: CallOutcome, error: Option<String>, error_code: Option<i64>) {
         let Some(call) = self.beginning.take() else { return };
-        let Report { generation, waited, upstream, resends, .. } = self.report;
+        let Report { generation, waited, upstream, resends, last_sent, .. } = self.report;
         let record = CallRecord {
             at: self.at,
             client: call.client,
@@ -96,7 +116,22 @@ impl Recording {
             request_bytes: call.request_bytes,
             result_bytes: self.result_bytes,
             params: call.params,
+            session: call.session,
+            name: call.name,
+            error_code,
+            trace: call.trace.as_ref().map(|trace| trace.id()),
         };
+        tracing::debug!(
+            server = %record.server, method = record.method, tool = record.tool,
+            outcome = record.outcome.as_str(), client = %record.client, generation = record.generation.map(Generation::get),
+            duration_ms = record.duration.as_secs_f64() * 1000.0, resent = record.resent,
+            trace_id = record.trace.map(tracing::field::display), "call"
+        );
+        if let Some(trace) = call.trace {
+            let last_sent = last_sent.map(|sent| sent.saturating_duration_since(self.started));
+            let sending = Sending { last_sent, tool_failed: self.tool_failed };
+            self.gateway.observed.telemetry.call_ended(*trace, &record, sending);
+        }
         let keep = self.gateway.config().gateway.recent_calls;
         self.gateway.observed.call_ended(record, keep);
     }
@@ -104,6 +139,6 @@ impl Recording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        self.end(CallOutcome::Cancelled, None);
+        self.end(CallOutcome::Cancelled, None, None);
     }
 }

@@ -56,6 +56,10 @@ async fn keep_up(
             () = tokio::time::sleep(LOOK_EVERY) => false,
             () = hangups.next() => true,
         };
+        if asked {
+            // Whoever asks may have moved it away.
+            gateway.observed.audit.reopen();
+        }
         let files = sources.files.clone();
         let Ok(now) = tokio::task::spawn_blocking(move || contents(&files)).await else { continue };
         if now == known && !asked {
@@ -86,9 +90,16 @@ fn apply(gateway: &Arc<Gateway>, mut config: Config, also: &impl Fn(&Config)) ->
         // Also for the next reload, to which these are the running ones.
         after.auth.clone_from(&before.auth);
     }
+    if before.otlp != after.otlp {
+        tracing::warn!("gateway.otlp takes effect after a restart");
+    }
+    let (audited, audit) = (before.audit.clone(), after.audit.clone());
     also(&config);
     match gateway.reload(config) {
         Ok(changes) => {
+            if audited != audit {
+                gateway.observed.audit.configure(audit);
+            }
             tracing::info!(
                 added = changes.added.join(", "),
                 changed = changes.changed.join(", "),

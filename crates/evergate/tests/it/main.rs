@@ -3,7 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
 
 mod commands;
+mod connecting;
+mod doctoring;
 mod examples;
+mod importing;
 mod reference;
 #[cfg(unix)]
 mod serving;

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use crate::{evergate, stdout};
 
-const COMMANDS: [&str; 16] = [
+const COMMANDS: [&str; 19] = [
     "serve", "stdio", "wrap", "check", "tools", "call", "status", "why", "restart", "enable",
-    "disable", "refresh", "events", "logs", "schema", "demo",
+    "disable", "refresh", "events", "logs", "import", "connect", "doctor", "schema", "demo",
 ];
 
 #[test]

@@ -260,7 +260,7 @@ pub(super) fn unanswered(error: TransportError) -> SendFailure {
 
 /// What a 401 says about the connection: one caller's bad credentials must not park a server that others share.
 pub(super) fn unauthorized(watch: &CallWatch) -> Sign {
-    if watch.has_own_headers() { Sign::None } else { Sign::Lost(Loss::Auth) }
+    if watch.may_have_own_credentials() { Sign::None } else { Sign::Lost(Loss::Auth) }
 }
 
 /// A result that came with the status of a refusal: an answer all the same.

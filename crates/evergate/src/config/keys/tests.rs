@@ -15,7 +15,12 @@ fn everything() -> Value {
     let lifecycle = json!({ "backoff": {}, "cooldown": {}, "rate_limit": {} });
     json!({
         "mcpServers": { "a": { "command": "x", "tools": tools, "lifecycle": lifecycle } },
-        "gateway": { "auth": { "keys": [{}] }, "session_key": { "file": "/none" } },
+        "gateway": {
+            "auth": { "keys": [{}] },
+            "session_key": { "file": "/none" },
+            "otlp": {},
+            "audit": {},
+        },
     })
 }
 

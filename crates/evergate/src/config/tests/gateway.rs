@@ -30,6 +30,8 @@ fn every_key_is_understood() {
         "session_key": ["${LONG}", { "file": file }], "session_idle": "1h", "max_sessions": 5,
         "max_body_bytes": "1MiB", "max_result_bytes": 1000, "payload_dir": "out", "payload_threshold": "1KiB",
         "lenient": true, "drain": "0s", "startup_wait": "0s", "stream_after": "2s", "keep_alive": "1s", "per_client_idle": "1m",
+        "otlp": { "endpoint": "https://otel.example/hunter2", "headers": { "api-key": "hunter2" }, "service_name": "gate", "sample": 0.5 },
+        "audit": { "file": "audit.log", "max_bytes": "1MiB", "keep": 2 },
     }));
     assert_eq!(config.findings, []);
     let gateway = &config.gateway;
