@@ -10,13 +10,13 @@ mod event_stream;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
 use hyper_rustls::HttpsConnector;
-use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::TokioExecutor;
 use rustls::ClientConfig;
 use rustls_platform_verifier::ConfigVerifierExt as _;
@@ -27,6 +27,7 @@ use url::Url;
 
 use crate::admin::model::Problem;
 use crate::config::Secret;
+use crate::state::Control;
 pub(crate) use error::ClientError;
 pub(crate) use event_stream::EventStream;
 
@@ -35,6 +36,8 @@ pub(crate) use event_stream::EventStream;
 pub(crate) struct AdminClient {
     base: Url,
     key: Option<Secret>,
+    /// What it says of itself, if it was found by that.
+    control: Option<Control>,
     http: Http,
 }
 
@@ -80,7 +83,15 @@ pub(crate) fn parse_url(text: &str) -> Result<Url, String> {
 impl AdminClient {
     pub(crate) fn new(base: Url, key: Option<Secret>) -> Result<Self, ClientError> {
         let http = Http::new(&base)?;
-        Ok(Self { base, key, http })
+        Ok(Self { base, key, control: None, http })
+    }
+
+    /// One that says where it is. Its own key is the best there is, unless somebody wants to see what another one opens.
+    pub(crate) fn known(control: Control, key: Option<Secret>) -> Result<Self, ClientError> {
+        let wrong = |_| ClientError::NotTheApi { url: control.url.clone() };
+        let base = parse_url(&control.url).map_err(wrong)?;
+        let key = key.or_else(|| Some(control.key.clone()));
+        Ok(Self { control: Some(control), ..Self::new(base, key)? })
     }
 
     /// For messages.
@@ -156,6 +167,9 @@ impl AdminClient {
         if changes {
             request = request.header(CONTENT_TYPE, "application/json");
         }
+        if let Some(host) = self.control.as_ref().and_then(|control| control.host.as_deref()) {
+            request = request.header(HOST, host);
+        }
         if let Some(key) = &self.key {
             let value = HeaderValue::try_from(format!("Bearer {}", key.expose()));
             let mut value = value.map_err(|_| ClientError::KeyCannotBeSent)?;
@@ -168,7 +182,7 @@ impl AdminClient {
             Http::Plain(client) => client.request(request).await,
             Http::Tls(client) => client.request(request).await,
         };
-        let response = answered.map_err(|error| ClientError::unreachable(self.url(), &error))?;
+        let response = answered.map_err(|error| self.unreachable(&error))?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -208,6 +222,11 @@ impl AdminClient {
     pub(crate) fn parsed<T: DeserializeOwned>(&self, body: &[u8]) -> Result<T, ClientError> {
         serde_json::from_slice(body)
             .map_err(|source| ClientError::Unreadable { url: self.url().to_owned(), source })
+    }
+
+    fn unreachable(&self, error: &legacy::Error) -> ClientError {
+        let pid = self.control.as_ref().map(|control| control.pid);
+        ClientError::unreachable(self.url(), pid, error)
     }
 
     fn silent(&self) -> ClientError {

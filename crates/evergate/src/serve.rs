@@ -77,8 +77,12 @@ pub(crate) async fn http(
     let files = sources.as_ref().map_or(&[][..], |(_, sources)| &sources.files);
     let control = match &state {
         Some(_) => {
-            let url = format!("http://{}", reachable(admin_address.unwrap_or(address)));
-            Some(Control::new(url, files)?)
+            let address = admin_address.unwrap_or(address);
+            let mut control = Control::new(format!("http://{}", reachable(address)), files)?;
+            if !address.ip().is_loopback() {
+                control.host = config.gateway.allowed_hosts.first().cloned();
+            }
+            Some(control)
         }
         None => None,
     };

@@ -14,8 +14,8 @@ type BoxError = Box<dyn StdError + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClientError {
     /// Nobody listens.
-    #[error("nothing listens at {url}: is the gateway running?")]
-    NobodyThere { url: String },
+    #[error("{}", nobody_there(url, *pid))]
+    NobodyThere { url: String, pid: Option<u32> },
     /// It could not be connected to, for another reason.
     #[error("cannot connect to {url}")]
     Unreachable { url: String, source: BoxError },
@@ -56,6 +56,15 @@ pub(crate) enum ClientError {
     NoTls(#[source] rustls::Error),
 }
 
+fn nobody_there(url: &str, pid: Option<u32>) -> String {
+    match pid {
+        None => format!("nothing listens at {url}: is the gateway running?"),
+        Some(pid) => format!(
+            "the gateway at {url} (process {pid}) no longer listens there, and did not end in an orderly way: start it again"
+        ),
+    }
+}
+
 fn key_needed(url: &str, sent: bool) -> String {
     let problem = if sent {
         "does not know the key it was sent"
@@ -71,11 +80,11 @@ fn key_needed(url: &str, sent: bool) -> String {
 // === impl ClientError ===
 
 impl ClientError {
-    pub(super) fn unreachable(url: &str, error: &legacy::Error) -> Self {
+    pub(super) fn unreachable(url: &str, pid: Option<u32>, error: &legacy::Error) -> Self {
         let url = url.to_owned();
         let connecting = error.is_connect();
         match cause(error) {
-            Some(io::ErrorKind::ConnectionRefused) => Self::NobodyThere { url },
+            Some(io::ErrorKind::ConnectionRefused) => Self::NobodyThere { url, pid },
             // The layer around it only says "client error".
             _ if connecting => Self::Unreachable { url, source: Box::new(Told(chain(error))) },
             _ => Self::Broken { url, source: Box::new(Told(chain(error))) },

@@ -81,6 +81,12 @@ async fn nobody_there_is_told_from_other_trouble() {
     let error = client.get_raw(&["gateway"]).await.unwrap_err();
     assert!(error.is_nobody_there() && error.may_pass(), "{error}");
     assert!(error.to_string().contains("is the gateway running?"), "{error}");
+    // One that was found by what it said of itself has ended since.
+    let mut control = Control::new(url.to_string(), &[]).unwrap();
+    control.pid = 4711;
+    let client = AdminClient::known(control, None).unwrap();
+    let error = client.get_raw(&["gateway"]).await.unwrap_err().to_string();
+    assert!(error.contains("(process 4711) no longer listens"), "{error}");
     let error = error_of("", None).await;
     assert!(matches!(error, ClientError::Broken { .. }), "{error:?}");
     let cut = "HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{";

@@ -204,11 +204,7 @@ fn in_folder(folder: &Path) -> Result<Said, Failure> {
 
 fn opened(said: Said, key: Option<Secret>, where_: &str) -> Result<AdminClient, Failure> {
     match said {
-        Said::Runs(control) => {
-            let url = admin_client::parse_url(&control.url).map_err(Failure::usage)?;
-            // Its own key is the best there is, unless somebody wants to see what another one opens.
-            Ok(AdminClient::new(url, key.or(Some(control.key)))?)
-        }
+        Said::Runs(control) => Ok(AdminClient::known(control, key)?),
         Said::Died(control) => Err(Failure::unavailable(died(&control))),
         Said::Nothing => Err(Failure::unavailable(format!(
             "no gateway is running with {where_}; if one runs with other files or another folder, give those, or its --url"

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::running::{self, Found, GatewayArgs};
 use super::terminal::{COMFORTABLE, Colour, Style};
-use super::words::{clean, count, countdown, in_shell, look, moment, span, state_look, wrap};
+use super::words::{clean, count, countdown, look, moment, span, state_look, wrap};
 use crate::admin::model::{GatewayReport, ServerReport, ServerState};
 use crate::exit_code::Failure;
 use crate::output;
@@ -173,7 +173,7 @@ fn calls(server: &ServerReport) -> String {
 
 /// Commands that make sense now.
 fn advice(server: &ServerReport) -> Vec<String> {
-    let name = in_shell(&server.name);
+    let name = clean(&server.name);
     let restart = |why: &str| format!("`evergate restart {name}` {why}");
     let logs =
         format!("`evergate logs {name} --follow` shows what it writes to its standard error");

@@ -121,16 +121,6 @@ fn skip_sequence(chars: &mut std::str::Chars<'_>) {
     }
 }
 
-/// A name as it must be typed.
-pub(super) fn in_shell(name: &str) -> String {
-    let name = clean(name);
-    let plain = |c: char| c.is_alphanumeric() || "._-/:@".contains(c);
-    if !name.is_empty() && name.chars().all(plain) && !name.starts_with('-') {
-        return name;
-    }
-    format!("'{}'", name.replace('\'', "'\\''"))
-}
-
 /// The beginning, if the whole is too long.
 pub(super) fn shorten(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
@@ -198,13 +188,6 @@ mod tests {
         assert_eq!(clean("\x1b[31mred\x1b[0m \x1b]0;title\x07x\x1b]8;;a\x1b\\y\x1b(B"), "red xyB");
         assert_eq!(clean("a\tb\r\nc\u{202e}d\u{9b}"), "a b cd");
         assert_eq!(clean("\x1b["), "");
-    }
-
-    #[test]
-    fn names_can_be_typed_as_they_are_shown() {
-        assert_eq!(in_shell("docs-2.x"), "docs-2.x");
-        assert_eq!(in_shell("my docs"), "'my docs'");
-        assert_eq!(in_shell("it's; rm"), "'it'\\''s; rm'");
     }
 
     #[test]

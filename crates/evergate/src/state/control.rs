@@ -24,6 +24,8 @@ pub(crate) struct Control {
     pub(crate) key: Secret,
     /// What it was configured from, so that people can tell two of them apart.
     pub(crate) config_files: Vec<String>,
+    /// The name it goes by, if it does not listen to that of this machine.
+    pub(crate) host: Option<String>,
 }
 
 /// The file, for as long as this is kept.
@@ -40,6 +42,8 @@ struct Content {
     key: String,
     #[serde(default)]
     config_files: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
 }
 
 const FILE: &str = "control.json";
@@ -60,9 +64,9 @@ pub(crate) fn read(directory: &Path) -> io::Result<Option<Control>> {
 }
 
 fn read_file(path: &Path) -> io::Result<Control> {
-    let Content { url, pid, key, config_files } = serde_json::from_slice(&fs::read(path)?)?;
+    let Content { url, pid, key, config_files, host } = serde_json::from_slice(&fs::read(path)?)?;
     let key = Secret::new(&key).map_err(|why| io::Error::other(format!("its key {why}")))?;
-    Ok(Control { url, pid, key, config_files })
+    Ok(Control { url, pid, key, config_files, host })
 }
 
 // === impl Control ===
@@ -77,7 +81,7 @@ impl Control {
             path.display().to_string()
         };
         let config_files = config_files.iter().map(absolute).collect();
-        Ok(Self { url, pid: std::process::id(), key, config_files })
+        Ok(Self { url, pid: std::process::id(), key, config_files, host: None })
     }
 
     /// Whether it surely does not run any more. A process id may have been given to somebody else since, so the opposite
@@ -108,6 +112,7 @@ impl StateDir {
             pid: control.pid,
             key: control.key.expose().to_owned(),
             config_files: control.config_files.clone(),
+            host: control.host.clone(),
         };
         private_file::replace(&path, &serde_json::to_vec(&content)?)?;
         Ok(Announced { path, control })

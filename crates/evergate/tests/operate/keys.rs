@@ -61,3 +61,15 @@ async fn the_local_key_opens_no_server_and_demands_nothing_of_others() {
     assert_eq!(refused.status, 403, "{}", refused.text());
     assert!(!closed.stderr().contains(local));
 }
+
+#[tokio::test]
+async fn a_gateway_that_goes_by_another_name_is_found_all_the_same() {
+    let mut section = keys();
+    section["allowed_hosts"] = json!(["gate.example"]);
+    let config = json!({ "mcpServers": { "docs": child(&[]) }, "gateway": section });
+    let gateway = crate::support::gateway(&config).listen("0.0.0.0:0").start();
+    crate::shell::reaches(&gateway, "docs", "connected").await;
+    let stranger = run(&["status", "--url", &gateway.url, "--key", ADMIN]);
+    assert_eq!(stranger.code, 77, "{}", stranger.out);
+    assert!(stranger.err.contains("allowed_hosts"), "{}", stranger.err);
+}

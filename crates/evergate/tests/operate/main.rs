@@ -17,3 +17,4 @@ mod events;
 mod finding;
 mod keys;
 mod looking;
+mod terminal;

@@ -2,7 +2,7 @@
 
 use crate::admin::model::{GatewayReport, Health, ServerReport, ServerState};
 use crate::cli::terminal::{Colour, Style};
-use crate::cli::words::{clean, count, countdown, in_shell, is_troubled, look, shorten, span};
+use crate::cli::words::{clean, count, countdown, is_troubled, look, shorten, span};
 
 /// A gateway and its servers at one moment.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(super) fn lines(snapshot: &Snapshot, style: Style) -> Vec<String> {
     let worst = in_order(&snapshot.servers).into_iter().next();
     if let Some(server) = worst.filter(|server| style.colour && is_troubled(server)) {
         lines.push(String::new());
-        let more = format!("`evergate why {}` says more", in_shell(&server.name));
+        let more = format!("`evergate why {}` says more", clean(&server.name));
         lines.push(style.paint(Colour::Dim, &more));
     }
     lines
