@@ -3,15 +3,15 @@
 mod actions;
 mod call;
 mod check;
+mod connect;
+mod doctor;
 mod events;
 mod following;
+mod import;
 mod logs;
 mod running;
 #[cfg(test)]
 mod samples;
-mod connect;
-mod doctor;
-mod import;
 mod schema;
 mod serve;
 mod source;
