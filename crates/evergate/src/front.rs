@@ -7,6 +7,7 @@
 //! | `/livez`, `/readyz`, `/health` | is the process alive, may it get traffic, how is every server ([`health`]) |
 //! | `/api/v1/…` | the admin API ([`operators`]) |
 //! | `/metrics` | numbers for Prometheus ([`operators`], `metrics`) |
+//! | `/`, `/dashboard/…` | the dashboard ([`page`]) |
 //! | `/close` | drains and ends the process |
 
 mod alarm;
@@ -24,6 +25,7 @@ pub(crate) mod listener;
 mod mcp_endpoint;
 mod operators;
 pub(crate) mod origin_guard;
+mod page;
 mod piped;
 mod respond;
 pub(crate) mod session_id;
@@ -45,6 +47,7 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Secret;
+use crate::dashboard;
 use crate::gateway::Gateway;
 use crate::gateway::error_body::Refusal;
 use body::ReplyBody;
@@ -171,6 +174,9 @@ impl Front {
             }
         };
         let for_operators = face == Face::Admin || self.place.admin_address.is_none();
+        if for_operators && let Some(file) = dashboard::file(request.uri().path()) {
+            return Box::pin(page::answer(file, request)).await;
+        }
         if for_operators && operators::has(request.uri().path()) {
             // Large and rare, and not for other origins.
             return Box::pin(operators::answer(self, &policy, request)).await;

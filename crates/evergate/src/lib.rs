@@ -10,6 +10,7 @@ mod cancelled;
 mod cli;
 mod config;
 mod connect;
+mod dashboard;
 mod demo;
 mod exit_code;
 mod front;

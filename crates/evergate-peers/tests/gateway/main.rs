@@ -6,6 +6,7 @@
 
 mod support;
 
+mod dashboard;
 mod every_client;
 mod every_face;
 mod gateway_restarts;

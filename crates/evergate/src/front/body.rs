@@ -48,6 +48,12 @@ pub(super) fn metrics(format: Format, page: String) -> Reply {
     with(StatusCode::OK, Some(format.content_type()), ReplyBody::whole(page.into()))
 }
 
+/// A file that is part of the program.
+pub(super) fn file(content_type: &'static str, content: &'static str) -> Reply {
+    let body = ReplyBody::whole(Bytes::from_static(content.as_bytes()));
+    with(StatusCode::OK, Some(content_type), body)
+}
+
 pub(super) fn json(status: StatusCode, value: &Value) -> Reply {
     with(status, Some("application/json"), ReplyBody::whole(value.to_string().into()))
 }

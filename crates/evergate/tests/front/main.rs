@@ -18,6 +18,7 @@ mod auth;
 mod bad_input;
 mod basics;
 mod calls;
+mod dashboard;
 mod health;
 mod held_calls;
 mod key_limits;
