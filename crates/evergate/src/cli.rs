@@ -2,6 +2,8 @@
 
 mod call;
 mod check;
+mod completions;
+mod man;
 mod schema;
 mod serve;
 mod source;
@@ -48,6 +50,8 @@ enum Command {
     Call(call::Call),
     /// Print the JSON Schema of a configuration, for editors.
     Schema,
+    Completions(completions::Completions),
+    Man(man::Man),
     /// Show what recovery looks like: two servers, everything that usually goes wrong, what became of each call.
     Demo,
     /// The demonstration's own child: an MCP server on standard input and output.
@@ -76,6 +80,8 @@ impl Cli {
             Command::Tools(tools) => runtime.block_on(tools.run()),
             Command::Call(call) => runtime.block_on(call.run()),
             Command::Schema => schema::run(),
+            Command::Completions(completions) => completions.run(),
+            Command::Man(man) => man.run(),
             Command::Demo => runtime.block_on(demo::run()).map_err(Failure::from),
             Command::DemoServer => {
                 runtime.block_on(demo::serve_stdio());
