@@ -16,6 +16,7 @@ use clap::{Parser, Subcommand};
 use crate::demo;
 use crate::exit_code::Failure;
 use crate::logging::{self, LogFormat};
+use crate::serve::HandedOver;
 
 /// Keeps MCP connections alive.
 ///
@@ -71,9 +72,14 @@ impl Cli {
             _ => "error",
         };
         logging::start(self.log_format, level);
+        // Before there are threads.
+        let handed_over = match command {
+            Command::Serve(_) => HandedOver::take()?,
+            _ => HandedOver::default(),
+        };
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let result = match command {
-            Command::Serve(serve) => runtime.block_on(serve.run()),
+            Command::Serve(serve) => runtime.block_on(serve.run(handed_over)),
             Command::Stdio(stdio) => runtime.block_on(stdio.run()),
             Command::Wrap(wrap) => runtime.block_on(wrap.run()),
             Command::Check(check) => check.run(),

@@ -1,10 +1,12 @@
 //! The gateway as a process: from a configuration to a listener, and from a signal to an orderly end.
 
 mod carriers;
+mod handed_over;
 mod keeper;
 mod open_files;
 mod reloader;
 mod signals;
+mod supervisor;
 mod token_watch;
 
 use std::collections::BTreeMap;
@@ -20,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{self, Config, Sources};
 use crate::exit_code::Failure;
 use crate::front::keys::{KeyEntry, Keyring};
+use crate::front::listener::{Door, LAST_REQUESTS};
 use crate::front::origin_guard::OriginGuard;
 use crate::front::session_id::{SessionFacts, SessionKeys};
 use crate::front::sessions::Sessions;
@@ -30,7 +33,9 @@ use crate::output;
 use crate::state::{self, StateDir, uid_hex};
 use crate::tasks::Tasks;
 use carriers::Carriers;
+pub(crate) use handed_over::HandedOver;
 use signals::{Hangups, Signals};
+use supervisor::News;
 
 /// What the command line says about serving.
 #[derive(Debug)]
@@ -38,11 +43,15 @@ pub(crate) struct Options {
     pub(crate) listen: Option<SocketAddr>,
     pub(crate) state_dir: Option<PathBuf>,
     pub(crate) allow_unauthenticated: bool,
+    /// Goes before any address.
+    pub(crate) handed_over: HandedOver,
 }
 
 const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 /// How long connections may take to end once there is nothing left to answer.
 const LAST_BYTES: Duration = Duration::from_secs(2);
+/// How long the end may take besides: servers close, files are written. Generous, since a supervisor kills when it is over.
+const TO_CLOSE: Duration = Duration::from_secs(30);
 
 /// Serves over HTTP until told to end. `sources` is what to read again when it changes.
 pub(crate) async fn http(
@@ -53,23 +62,37 @@ pub(crate) async fn http(
     let mut signals = Signals::new()?;
     open_files::raise_limit();
     let sources = sources.map(|sources| (reloader::contents(&sources.files), sources));
-    let address = options.listen.or(config.gateway.listen).unwrap_or(DEFAULT_LISTEN);
+    let HandedOver { mcp: handed_over, admin } = options.handed_over;
+    if admin.is_some() {
+        return Err(Failure::usage(
+            "there is no second listener for the socket \"admin\"".to_owned(),
+        ));
+    }
+    let address = match &handed_over {
+        Some(socket) => socket.local_addr()?,
+        None => options.listen.or(config.gateway.listen).unwrap_or(DEFAULT_LISTEN),
+    };
     if !options.allow_unauthenticated {
         config.gateway.may_listen_on(address).map_err(Failure::usage)?;
     }
     let state = open_state(options.state_dir, sources.as_ref().map(|(_, sources)| sources))?;
     let keys = session_keys(&config.gateway, state.as_ref())?;
     let saved = state.as_ref().map(StateDir::load_sessions).unwrap_or_default();
-    let tcp = TcpListener::bind(address)
-        .await
-        .map_err(|error| Failure::unavailable(format!("cannot listen on {address}: {error}")))?;
+    let is_handed_over = handed_over.is_some();
+    let tcp = match handed_over {
+        Some(socket) => socket,
+        None => bind(address).await?,
+    };
     let address = tcp.local_addr()?;
     let policy = policy(&config.gateway, address);
     let gateway = start(config, state.as_ref())?;
     let front = Arc::new(Front::new(gateway.clone(), Sessions::new(keys, saved), policy));
 
     let (connections, stop) = (Tasks::default(), CancellationToken::new());
-    let carriers = Carriers::start(&tcp.into_std()?, &front, &connections, &stop)?;
+    // Whoever comes in no more may still be answered: the door closes first, or with everything else.
+    let door = Door { closed: stop.child_token(), is_handed_over };
+    let carriers = Carriers::start(&tcp, &front, &connections, &door)?;
+    drop(tcp);
     connections.spawn(stop.clone().run_until_cancelled_owned(sweep(front.clone())));
     connections.spawn(stop.clone().run_until_cancelled_owned(token_watch::run(gateway.clone())));
     let closing = close_idle_servers(gateway.clone());
@@ -84,14 +107,23 @@ pub(crate) async fn http(
         let reloading = reloader::run(sources, loaded, front.clone(), address, Hangups::new());
         connections.spawn(stop.clone().run_until_cancelled_owned(reloading));
     }
-    output::line(&format!("http://{}/mcp", reachable(address)))?;
+    connections.spawn(stop.clone().run_until_cancelled_owned(supervisor::stay_alive()));
+    let url = format!("http://{}/mcp", reachable(address));
+    output::line(&url)?;
+    supervisor::tell(News::Ready(&url));
 
     tokio::select! {
         () = signals.end() => tracing::info!("told to end: draining"),
         () = front.close_asked.cancelled() => tracing::info!("asked to close: draining"),
     }
     let drain = gateway.config().gateway.drain;
+    supervisor::tell(News::Stopping(drain + TO_CLOSE));
     let ending = async {
+        if door.is_handed_over {
+            // Those who come from now on wait for the next process, and nobody need be refused.
+            door.closed.cancel();
+            tokio::time::sleep(LAST_REQUESTS).await;
+        }
         if let Some(state) = &state {
             // Now: servers that are switched off offer nothing any more.
             keeper::save_catalogs(state, &gateway).await;
@@ -171,6 +203,13 @@ pub(crate) async fn pipes(
         () = closing => Ok(served?),
         () = signals.end() => Err(Failure::internal("ended at once by a signal")),
     }
+}
+
+async fn bind(address: SocketAddr) -> Result<std::net::TcpListener, Failure> {
+    let bound = TcpListener::bind(address).await;
+    bound
+        .and_then(TcpListener::into_std)
+        .map_err(|error| Failure::unavailable(format!("cannot listen on {address}: {error}")))
 }
 
 /// The directory that was given, else the usual one for these files, else none.

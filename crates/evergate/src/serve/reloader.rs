@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::policy;
 use super::signals::Hangups;
+use super::supervisor::{self, News};
 use crate::config::{Config, Sources};
 use crate::front::Front;
 use crate::gateway::Gateway;
@@ -69,9 +70,11 @@ async fn keep_up(
             continue;
         }
         known = now;
+        supervisor::tell(News::Reloading);
         if let Some(config) = load(&sources) {
             apply(&gateway, config, &also);
         }
+        supervisor::tell(News::Reloaded);
     }
 }
 
