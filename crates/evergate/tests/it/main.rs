@@ -4,6 +4,7 @@
 
 mod commands;
 mod completions;
+mod deploy;
 mod examples;
 mod man;
 mod reference;
