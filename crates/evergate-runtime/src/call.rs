@@ -6,6 +6,7 @@ mod clock;
 mod doubt;
 mod kept_here;
 mod relisting;
+mod report;
 mod result_stream;
 mod result_type;
 mod rounds;
@@ -24,6 +25,7 @@ use admission::Admitted;
 pub use builder::CallBuilder;
 use clock::CallClock;
 use doubt::Settled;
+pub use report::Report;
 pub use result_stream::{Reply, ResultStream};
 use result_type::ResultType;
 use rounds::{Repeats, Round, Taken};
@@ -128,10 +130,9 @@ const RESEND_PAUSE: Duration = Duration::from_millis(100);
 // === impl Call ===
 
 impl Call {
-    async fn run(mut self) -> Result<Reply, CallError> {
+    async fn run(mut self, report: &mut Report) -> Result<Reply, CallError> {
         let mut repeats = Repeats::default();
         let mut kept: Option<Admitted> = None;
-        let mut waited = Duration::ZERO;
         let mut after: Option<Generation> = None;
         let mut resent = false;
         let mut renewed = false;
@@ -143,7 +144,7 @@ impl Call {
             let place = kept.take().filter(|admitted| !admitted.lease.is_cut().is_cancelled());
             let admitted = match place {
                 Some(admitted) => admitted,
-                None => match self.admit(after, &mut waited).await {
+                None => match self.admit(after, &mut report.waited).await {
                     Ok(admitted) => admitted,
                     Err(failure) => return Err(self.not_admitted(failure, first)),
                 },
@@ -152,9 +153,16 @@ impl Call {
             if self.round.as_ref().is_some_and(|round| round.generation != lease.generation()) {
                 self.start_again(lease.generation(), &mut repeats)?;
             }
-            let unanswered = match self.send_once(lease, Resends { resent, renewed }).await {
+            report.generation = Some(lease.generation());
+            let sent_at = Instant::now();
+            let brought = self.send_once(lease, Resends { resent, renewed }).await;
+            report.upstream += sent_at.elapsed();
+            let unanswered = match brought {
                 Ok(Ok(Brought::Whole(result, other))) => {
                     let by = other.as_ref().unwrap_or(lease);
+                    if other.is_some() {
+                        report.sent_again(by.generation());
+                    }
                     if self.verbatim || !by.peer().version.is_modern() {
                         return Ok(Reply::Whole(result));
                     }
@@ -222,6 +230,7 @@ impl Call {
                 outcome = %failure.outcome, "sending again"
             );
             if failure.outcome != Outcome::NotSent {
+                report.resends += 1;
                 first = Some((failure, generation));
             }
         }

@@ -60,9 +60,11 @@ pub(crate) struct Driver {
     remembered: Remembered,
     since: SystemTime,
     installed: Option<Generation>,
+    installed_at: Option<SystemTime>,
     installs: u64,
     stale_events: u64,
     last_failure: Option<SharedError>,
+    last_failure_at: Option<SystemTime>,
     /// It was retired, and its calls are done.
     drained: bool,
 }
@@ -96,9 +98,11 @@ impl Driver {
             remembered: Remembered::default(),
             since: SystemTime::now(),
             installed: None,
+            installed_at: None,
             installs: 0,
             stale_events: 0,
             last_failure: None,
+            last_failure_at: None,
             drained: false,
         }
     }
@@ -205,6 +209,7 @@ impl Driver {
         self.lifecycle = next;
         if let Some(error) = error {
             self.last_failure = Some(error);
+            self.last_failure_at = Some(SystemTime::now());
         }
         let after = (self.lifecycle.state().kind(), self.lifecycle.current());
         if before.0 != after.0 {
@@ -212,6 +217,7 @@ impl Driver {
         }
         if after.1.is_some() && after.1 != before.1 {
             self.installed = after.1;
+            self.installed_at = Some(SystemTime::now());
             self.installs += 1;
         }
         let transition = (before != after).then(|| self.transition(before.0, after.0, &event));
@@ -317,20 +323,24 @@ impl Driver {
             reason: lifecycle.reason(),
             since: self.since,
             generation: self.installed,
+            connected_since: connection.as_ref().and(self.installed_at),
             degraded: connection.is_some() && (failures.discovery > 0 || failures.rpc > 0),
             attempts: lifecycle.attempts(),
             next_retry_at: lifecycle.next_attempt_at().map(Instant::from_std),
             earliest_attempt_at: lifecycle.earliest_attempt_at().map(Instant::from_std),
             last_error: self.last_failure.as_ref().map(|error| chain(error)),
+            last_error_at: self.last_failure_at,
             last_failure: self.last_failure.clone(),
             reconnects: self.installs.saturating_sub(1),
             discovery_failures: failures.discovery,
             rpc_failures: failures.rpc,
+            failure_threshold: self.slot.settings.policy.failure_threshold,
             transport: connection.as_ref().map(|connection| connection.link().name()),
             protocol: connection.as_ref().map(|connection| connection.peer().version),
             pid: connection.as_ref().and_then(|connection| connection.link().pid()),
             stale_events: self.stale_events,
             stderr_tail: Vec::new(),
+            stderr_lines: 0,
             garbage: 0,
             last_garbage: None,
             held: 0,

@@ -48,7 +48,7 @@ mod slot;
 mod tasks;
 mod transport;
 
-pub use call::{CallBuilder, Reply, ResultStream};
+pub use call::{CallBuilder, Reply, Report, ResultStream};
 pub use catalog::{CacheHint, CacheHints, Catalog, InvalidCatalog, Item, ServerCatalog};
 pub use connection::{Progress, Protocol};
 pub use error::{CallError, CallFailure, SharedError, UnknownServer};

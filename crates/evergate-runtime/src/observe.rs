@@ -24,6 +24,9 @@ pub struct Status {
     pub since: SystemTime,
     /// The connection that serves calls, or the last one that did.
     pub generation: Option<Generation>,
+    /// Since when that connection is there; `None` while there is none.
+    #[serde(rename = "connected_since_unix_ms", serialize_with = "as_optional_unix_ms")]
+    pub connected_since: Option<SystemTime>,
     /// Connected, but recent calls or listings failed.
     pub degraded: bool,
     /// Reconnect attempts since it last proved itself.
@@ -33,12 +36,17 @@ pub struct Status {
     pub next_retry_at: Option<Instant>,
     /// The newest failure, with its causes. Kept after recovery, so that it can still be asked for.
     pub last_error: Option<String>,
+    /// When that was.
+    #[serde(rename = "last_error_unix_ms", serialize_with = "as_optional_unix_ms")]
+    pub last_error_at: Option<SystemTime>,
     /// Connections made beyond the first.
     pub reconnects: u64,
     /// Listings that failed in a row.
     pub discovery_failures: u32,
     /// Calls that failed in a row.
     pub rpc_failures: u32,
+    /// How many of either make the connection be given up.
+    pub failure_threshold: u32,
     /// How it is spoken to.
     pub transport: Option<&'static str>,
     /// The revision it speaks.
@@ -47,6 +55,8 @@ pub struct Status {
     pub pid: Option<u32>,
     /// The last lines the child wrote to its standard error.
     pub stderr_tail: Vec<String>,
+    /// How many lines it ever wrote there, as far as anybody read them.
+    pub stderr_lines: u64,
     /// Messages that were not JSON-RPC, or too large.
     pub garbage: u64,
     /// What the newest of them was.
@@ -122,9 +132,20 @@ pub struct Notification {
 }
 
 fn as_unix_ms<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
-    // A clock set before 1970 shows 1970.
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    since.as_millis().serialize(serializer)
+    unix_ms(*time).serialize(serializer)
+}
+
+#[expect(clippy::ref_option, reason = "serde hands over a reference to the field")]
+fn as_optional_unix_ms<S: Serializer>(
+    time: &Option<SystemTime>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    time.map(unix_ms).serialize(serializer)
+}
+
+/// A clock set before 1970 shows 1970.
+fn unix_ms(time: SystemTime) -> u128 {
+    time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis()
 }
 
 #[expect(clippy::ref_option, reason = "serde hands over a reference to the field")]

@@ -83,7 +83,7 @@ impl Slot {
         shared: Arc<Shared>,
     ) -> (Arc<Self>, mpsc::Receiver<Box<Input>>) {
         let (inputs, receiver) = mpsc::channel(INPUTS);
-        let status = Status::before_start(name.clone(), settings.enabled);
+        let status = Status::before_start(name.clone(), &settings);
         let published = Published { status: Arc::new(status), connection: None, candidate: None };
         let slot = Self {
             id: SlotId(shared.slots.fetch_add(1, Ordering::Relaxed)),
@@ -116,10 +116,12 @@ impl Slot {
     }
 
     pub(crate) fn with_live_numbers(&self, status: &Status) -> Status {
+        let (stderr_tail, stderr_lines) = self.stderr.lines();
         Status {
             held: self.held.load(Ordering::Relaxed),
             in_flight: self.in_flight.load(Ordering::Relaxed),
-            stderr_tail: self.stderr.lines(),
+            stderr_tail,
+            stderr_lines,
             garbage: self.garbage.count(),
             last_garbage: self.garbage.newest(),
             ..status.clone()
@@ -132,26 +134,30 @@ impl Slot {
 impl Status {
     /// A server that is to be started counts as connecting from the first moment, so that a call made right after
     /// it was configured waits instead of failing.
-    fn before_start(server: Arc<str>, enabled: bool) -> Self {
+    fn before_start(server: Arc<str>, settings: &Checked) -> Self {
         Self {
             server,
-            state: if enabled { StateKind::Connecting } else { StateKind::Disabled },
+            state: if settings.enabled { StateKind::Connecting } else { StateKind::Disabled },
             reason: Reason::Configured,
             since: SystemTime::now(),
             generation: None,
+            connected_since: None,
             degraded: false,
             attempts: 0,
             next_retry_at: None,
             earliest_attempt_at: None,
             last_error: None,
+            last_error_at: None,
             last_failure: None,
             reconnects: 0,
             discovery_failures: 0,
             rpc_failures: 0,
+            failure_threshold: settings.policy.failure_threshold,
             transport: None,
             protocol: None,
             pid: None,
             stderr_tail: Vec::new(),
+            stderr_lines: 0,
             garbage: 0,
             last_garbage: None,
             stale_events: 0,

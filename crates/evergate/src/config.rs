@@ -34,12 +34,13 @@ use serde_json::Value;
 pub(crate) use duration::LONGEST as LONGEST_DURATION;
 pub(crate) use finding::{Finding, Severity};
 pub(crate) use gateway::parse_listen;
-pub(crate) use gateway::{Gateway, Key, Naming};
+pub(crate) use gateway::{Gateway, Key, Naming, Scopes};
 pub(crate) use keys::{help, schema};
 pub(crate) use pattern::Pattern;
 pub(crate) use secret::Secret;
 pub(crate) use server::{Isolation, Server};
 pub(crate) use sources::Sources;
+pub(crate) use spelling::nearest;
 pub(crate) use tools::ToolRules;
 
 use reader::{Notes, Reader, Surroundings};

@@ -5,6 +5,7 @@
 //! | `/mcp`, `/mcp/{server}` | streamable HTTP: all servers, or one ([`mcp_endpoint`], without sessions [`stateless`]) |
 //! | `/sse`, `/message` | HTTP+SSE for 2024-11-05 clients ([`legacy_sse`]) |
 //! | `/livez`, `/readyz`, `/health` | is the process alive, may it get traffic, how is every server ([`health`]) |
+//! | `/api/v1/…` | the admin API ([`operators`]) |
 //! | `/close` | drains and ends the process |
 
 mod alarm;
@@ -19,6 +20,7 @@ pub(crate) mod keys;
 mod legacy_sse;
 pub(crate) mod listener;
 mod mcp_endpoint;
+mod operators;
 pub(crate) mod origin_guard;
 mod piped;
 mod respond;
@@ -28,6 +30,7 @@ mod stateless;
 pub(crate) mod stdio;
 mod surviving;
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -55,6 +58,7 @@ pub(crate) type Reply = Box<Response<ReplyBody>>;
 pub(crate) struct Front {
     pub(crate) gateway: Arc<Gateway>,
     pub(crate) sessions: Sessions,
+    pub(crate) place: Place,
     sse: SseStreams,
     policy: RwLock<Arc<Policy>>,
     /// Somebody asked over HTTP that the process ends.
@@ -67,15 +71,43 @@ pub(crate) struct Front {
 pub(crate) struct Policy {
     pub(crate) keyring: Keyring,
     pub(crate) guard: OriginGuard,
+    /// Of the operators' own listener.
+    pub(crate) admin_guard: Option<OriginGuard>,
+}
+
+/// Where a request came in, and so for whom there is something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Face {
+    /// Clients, and operators too, unless these have a listener of their own.
+    Public,
+    /// Operators only.
+    Admin,
+}
+
+/// Where a front is.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// For clients.
+    pub(crate) address: SocketAddr,
+    /// For operators, if somewhere else.
+    pub(crate) admin_address: Option<SocketAddr>,
+    /// What it was configured from, to be shown.
+    pub(crate) config_files: Vec<String>,
 }
 
 // === impl Front ===
 
 impl Front {
-    pub(crate) fn new(gateway: Arc<Gateway>, sessions: Sessions, policy: Policy) -> Self {
+    pub(crate) fn new(
+        gateway: Arc<Gateway>,
+        sessions: Sessions,
+        policy: Policy,
+        place: Place,
+    ) -> Self {
         Self {
             gateway,
             sessions,
+            place,
             sse: SseStreams::default(),
             policy: RwLock::new(Arc::new(policy)),
             close_asked: CancellationToken::new(),
@@ -94,7 +126,7 @@ impl Front {
     /// Answers one HTTP request.
     ///
     /// The request stays where it is: on its way it is only borrowed, for it is large, and each hand would have room for it.
-    pub(crate) async fn answer<B>(self: Arc<Self>, mut request: Request<B>) -> Reply
+    pub(crate) async fn answer<B>(self: Arc<Self>, face: Face, mut request: Request<B>) -> Reply
     where
         B: http_body::Body<Data = bytes::Bytes> + Send + Unpin,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -108,18 +140,27 @@ impl Front {
             }
         }
         let policy = self.policy();
-        let allowed_origin = match policy.guard.check(request.headers()) {
+        let guard = match face {
+            Face::Public => &policy.guard,
+            Face::Admin => policy.admin_guard.as_ref().unwrap_or(&policy.guard),
+        };
+        let allowed_origin = match guard.check(request.headers()) {
             Ok(origin) => origin,
             Err(refused) => {
                 tracing::debug!(what = %refused, "refused");
                 return turned_away(Refusal::ForbiddenOrigin, &mut request).await;
             }
         };
+        let for_operators = face == Face::Admin || self.place.admin_address.is_none();
+        if for_operators && operators::has(request.uri().path()) {
+            // Large and rare, and not for other origins.
+            return Box::pin(operators::answer(&self, &policy, &mut request)).await;
+        }
         let preflight = request.method() == Method::OPTIONS && allowed_origin.is_some();
         let mut reply = if preflight {
             body::empty(StatusCode::NO_CONTENT)
         } else {
-            self.route(&policy, &mut request).await
+            self.route(face, &policy, &mut request).await
         };
         if let Some(origin) = allowed_origin {
             // Those of a request that was answered may be gone by now, and nobody asks them then.
@@ -128,7 +169,12 @@ impl Front {
         reply
     }
 
-    async fn route<B>(self: &Arc<Self>, policy: &Policy, request: &mut Request<B>) -> Reply
+    async fn route<B>(
+        self: &Arc<Self>,
+        face: Face,
+        policy: &Policy,
+        request: &mut Request<B>,
+    ) -> Reply
     where
         B: http_body::Body<Data = bytes::Bytes> + Send + Unpin,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -144,10 +190,17 @@ impl Front {
         policy.keyring.hide(request.headers_mut());
         let path = request.uri().path().trim_end_matches('/');
         // By far most.
-        if path == "/mcp" {
+        let is_client = face == Face::Public && caller.may_use_mcp();
+        if path == "/mcp" && is_client {
             return mcp_endpoint::answer(self, caller, None, request).await;
         }
         let path = path.to_owned();
+        if face == Face::Admin && !matches!(&*path, "/health" | "/close") {
+            return turned_away(Refusal::UnknownPath, request).await;
+        }
+        if !is_client && is_for_clients(&path) {
+            return turned_away(Refusal::Forbidden, request).await;
+        }
         Box::pin(self.route_others(&path, caller, request)).await
     }
 
@@ -167,7 +220,7 @@ impl Front {
             "/sse" if get => legacy_sse::open(self, caller, request),
             "/message" if post => legacy_sse::message(self, caller, request).await,
             "/health" if get => health::report(self, &caller),
-            "/close" if post && !caller.is_unrestricted() => body::refusal(Refusal::Forbidden),
+            "/close" if post && !caller.is_admin() => body::refusal(Refusal::Forbidden),
             "/close" if post => self.close(),
             "/livez" | "/readyz" | "/health" | "/sse" => body::wrong_method("GET"),
             "/close" | "/message" => body::wrong_method("POST"),
@@ -210,6 +263,10 @@ impl Front {
         self.close_asked.cancel();
         body::json(StatusCode::OK, &json!({ "status": "closed", "serversTerminated": servers }))
     }
+}
+
+fn is_for_clients(path: &str) -> bool {
+    matches!(path, "/mcp" | "/sse" | "/message") || path.starts_with("/mcp/")
 }
 
 /// Refuses a request before anybody has looked at its body.

@@ -12,13 +12,14 @@ use http_body_util::{BodyExt as _, StreamBody};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, timeout};
 
+use crate::config::Scopes;
 use crate::config::{self, Config, Isolation};
 use crate::front::body::ReplyBody;
 use crate::front::keys::{KeyEntry, Keyring};
 use crate::front::origin_guard::OriginGuard;
 use crate::front::session_id::SessionKeys;
 use crate::front::sessions::Sessions;
-use crate::front::{Front, Policy};
+use crate::front::{Face, Front, Place, Policy};
 use crate::gateway::Gateway;
 use crate::state::StoredSessions;
 
@@ -81,7 +82,7 @@ impl World {
             let gateway = gateway.expect("valid settings");
             let keys = SessionKeys::new(&["the fuzzer's own session key"]).expect("a usable key");
             let sessions = Sessions::new(keys, StoredSessions::default());
-            let front = Arc::new(Front::new(gateway, sessions, policy(with_keys)));
+            let front = Arc::new(Front::new(gateway, sessions, policy(with_keys), place()));
             while front.gateway.hub().catalog().version < 2 {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
@@ -105,8 +106,9 @@ impl World {
             Request::from_parts(parts, StreamBody::new(futures_util::stream::iter(frames)));
         let front = self.front.clone();
         let (seen, rest) = self.runtime.block_on(async move {
-            let reply =
-                timeout(BEGUN, front.answer(request)).await.expect("a request is never answered");
+            let reply = timeout(BEGUN, front.answer(Face::Public, request))
+                .await
+                .expect("a request is never answered");
             let (parts, mut body) = reply.into_parts();
             let (body_read, ended) = glance(&mut body).await;
             (
@@ -242,7 +244,16 @@ fn policy(with_keys: bool) -> Policy {
         secret: (*secret).to_owned(),
         servers: (number == 1).then(|| vec!["a".to_owned()]),
         tools: (number == 1).then(|| vec!["a__e*".to_owned()]),
+        scopes: Scopes { mcp: true, ..Scopes::default() },
     });
+    Policy {
+        keyring: Keyring::new(entries),
+        guard: OriginGuard::new(place().address, false, &[], &[]),
+        admin_guard: None,
+    }
+}
+
+fn place() -> Place {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 8080));
-    Policy { keyring: Keyring::new(entries), guard: OriginGuard::new(address, false, &[], &[]) }
+    Place { address, admin_address: None, config_files: Vec::new() }
 }

@@ -40,11 +40,11 @@ mod view;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use evergate_runtime::{
     Attribution, Catalog, Handlers, Hub, InvalidSettings, RawJson, ReconnectLimiter, RpcError,
-    ServerCatalog, ServerHandle, ServerRequest, ShutdownReport,
+    ServerCatalog, ServerHandle, ServerRequest, ShutdownReport, StateKind,
 };
 use futures_util::future::join_all;
 use http::HeaderMap;
@@ -54,6 +54,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, Isolation, Server};
+use crate::observed::{self, Observed};
 use crate::tasks::Tasks;
 use client::{Client, Kind, Scope, Uid, everything, unprintable};
 use clients::Clients;
@@ -93,7 +94,10 @@ pub(crate) struct Gateway {
     parked: Parked,
     principals: Principals,
     limiter: ReconnectLimiter,
+    /// What operators are told.
+    pub(crate) observed: Observed,
     started: Instant,
+    started_at: SystemTime,
     /// Since when each shared server is there.
     added: Mutex<HashMap<String, Instant>>,
     /// What clients of an earlier run have seen last.
@@ -121,6 +125,7 @@ impl Gateway {
             builder = builder.restore(&name, catalog);
         }
         let hub = builder.start()?;
+        let events = hub.events();
         let baseline = hub.catalog();
         let gateway = Arc::new(Self {
             tasks: Tasks::default(),
@@ -138,13 +143,16 @@ impl Gateway {
             parked: Parked::default(),
             principals: Principals::default(),
             limiter,
+            observed: Observed::new(),
             started: Instant::now(),
+            started_at: SystemTime::now(),
             added: Mutex::new(added),
             baseline,
         });
         // Set once, here.
         let _ = myself.set(Arc::downgrade(&gateway));
         gateway.tasks.spawn(news::spread(gateway.clone()));
+        gateway.tasks.spawn(observed::record(gateway.clone(), events));
         Ok(gateway)
     }
 
@@ -264,13 +272,30 @@ impl Gateway {
         self.started.elapsed()
     }
 
+    pub(crate) fn started_at(&self) -> SystemTime {
+        self.started_at
+    }
+
+    /// Required servers that are not connected.
+    pub(crate) fn waiting_for(&self) -> Vec<String> {
+        let config = self.config();
+        let required = config.servers.iter().filter(|(_, server)| {
+            server.required && !server.disabled && server.isolation == Isolation::Shared
+        });
+        let down = required.filter(|(name, _)| {
+            let handle = self.hub.server(name);
+            !handle.is_ok_and(|handle| handle.status().state == StateKind::Connected)
+        });
+        down.map(|(name, _)| name.clone()).collect()
+    }
+
     /// What is hidden from a client that may use everything, because another server had the name first.
     pub(crate) fn name_warnings(&self) -> Vec<String> {
         let anybody = Client::observer();
         self.view(&anybody).warnings().collect()
     }
 
-    fn revision(&self) -> u64 {
+    pub(crate) fn revision(&self) -> u64 {
         self.revision.load(Ordering::Acquire)
     }
 

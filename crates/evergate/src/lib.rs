@@ -3,6 +3,7 @@
 //! The program, as a library, so that its parts can be driven without a process: by fuzz targets. Embedders want
 //! `evergate-runtime`.
 
+mod admin;
 mod cancelled;
 mod cli;
 mod config;
@@ -15,6 +16,7 @@ pub mod fuzzing;
 mod gateway;
 mod hash;
 mod logging;
+mod observed;
 mod output;
 mod random;
 mod sealed;

@@ -26,7 +26,7 @@ use crate::front::listener::{Door, LAST_REQUESTS};
 use crate::front::origin_guard::OriginGuard;
 use crate::front::session_id::{SessionFacts, SessionKeys};
 use crate::front::sessions::Sessions;
-use crate::front::{Front, Policy, stdio};
+use crate::front::{Face, Front, Place, Policy, listener, stdio};
 use crate::gateway::Gateway;
 use crate::gateway::client::Scope;
 use crate::output;
@@ -62,37 +62,50 @@ pub(crate) async fn http(
     let mut signals = Signals::new()?;
     open_files::raise_limit();
     let sources = sources.map(|sources| (reloader::contents(&sources.files), sources));
-    let HandedOver { mcp: handed_over, admin } = options.handed_over;
-    if admin.is_some() {
-        return Err(Failure::usage(
-            "there is no second listener for the socket \"admin\"".to_owned(),
-        ));
-    }
-    let address = match &handed_over {
-        Some(socket) => socket.local_addr()?,
-        None => options.listen.or(config.gateway.listen).unwrap_or(DEFAULT_LISTEN),
-    };
+    let HandedOver { mcp, admin } = options.handed_over;
+    let said = options.listen.or(config.gateway.listen);
+    let address = address_of(mcp.as_ref(), said)?.unwrap_or(DEFAULT_LISTEN);
+    let admin_address = address_of(admin.as_ref(), config.gateway.admin_listen)?;
     if !options.allow_unauthenticated {
-        config.gateway.may_listen_on(address).map_err(Failure::usage)?;
+        for address in [Some(address), admin_address].into_iter().flatten() {
+            config.gateway.may_listen_on(address).map_err(Failure::usage)?;
+        }
     }
     let state = open_state(options.state_dir, sources.as_ref().map(|(_, sources)| sources))?;
     let keys = session_keys(&config.gateway, state.as_ref())?;
     let saved = state.as_ref().map(StateDir::load_sessions).unwrap_or_default();
-    let is_handed_over = handed_over.is_some();
-    let tcp = match handed_over {
+    let are_handed_over = (mcp.is_some(), admin.is_some());
+    let tcp = match mcp {
         Some(socket) => socket,
         None => bind(address).await?,
     };
-    let address = tcp.local_addr()?;
-    let policy = policy(&config.gateway, address);
+    let admin = match (admin, admin_address) {
+        (None, Some(address)) => Some(bind(address).await?),
+        (handed_over, _) => handed_over,
+    };
+    let place = Place {
+        address: tcp.local_addr()?,
+        admin_address: admin.as_ref().map(std::net::TcpListener::local_addr).transpose()?,
+        config_files: shown(sources.as_ref().map(|(_, sources)| sources)),
+    };
+    let address = place.address;
+    let policy = policy(&config.gateway, &place);
     let gateway = start(config, state.as_ref())?;
-    let front = Arc::new(Front::new(gateway.clone(), Sessions::new(keys, saved), policy));
+    let front = Arc::new(Front::new(gateway.clone(), Sessions::new(keys, saved), policy, place));
 
     let (connections, stop) = (Tasks::default(), CancellationToken::new());
-    // Whoever comes in no more may still be answered: the door closes first, or with everything else.
-    let door = Door { closed: stop.child_token(), is_handed_over };
-    let carriers = Carriers::start(&tcp, &front, &connections, &door)?;
+    // Whoever comes in no more may still be answered: a door closes first, or with everything else.
+    let door = |is_handed_over| Door { closed: stop.child_token(), is_handed_over };
+    let public = door(are_handed_over.0);
+    let carriers = Carriers::start(&tcp, &front, &connections, &public)?;
     drop(tcp);
+    if let Some(admin) = admin {
+        let (front, tasks, door) = (front.clone(), connections.clone(), door(are_handed_over.1));
+        let admin = TcpListener::from_std(admin)?;
+        let serving =
+            listener::serve(admin, Face::Admin, front, tasks, listener::Places::default(), door);
+        connections.spawn(serving);
+    }
     connections.spawn(stop.clone().run_until_cancelled_owned(sweep(front.clone())));
     connections.spawn(stop.clone().run_until_cancelled_owned(token_watch::run(gateway.clone())));
     let closing = close_idle_servers(gateway.clone());
@@ -104,7 +117,7 @@ pub(crate) async fn http(
         connections.spawn(stop.clone().run_until_cancelled_owned(keeping));
     }
     if let Some((loaded, sources)) = sources {
-        let reloading = reloader::run(sources, loaded, front.clone(), address, Hangups::new());
+        let reloading = reloader::run(sources, loaded, front.clone(), Hangups::new());
         connections.spawn(stop.clone().run_until_cancelled_owned(reloading));
     }
     connections.spawn(stop.clone().run_until_cancelled_owned(supervisor::stay_alive()));
@@ -119,9 +132,9 @@ pub(crate) async fn http(
     let drain = gateway.config().gateway.drain;
     supervisor::tell(News::Stopping(drain + TO_CLOSE));
     let ending = async {
-        if door.is_handed_over {
-            // Those who come from now on wait for the next process, and nobody need be refused.
-            door.closed.cancel();
+        if public.is_handed_over {
+            // Those who come from now on wait for the next process, and nobody need be refused. Operators may look on.
+            public.closed.cancel();
             tokio::time::sleep(LAST_REQUESTS).await;
         }
         if let Some(state) = &state {
@@ -205,6 +218,14 @@ pub(crate) async fn pipes(
     }
 }
 
+/// Of a socket that was handed over, else what was said.
+fn address_of(
+    handed_over: Option<&std::net::TcpListener>,
+    said: Option<SocketAddr>,
+) -> Result<Option<SocketAddr>, Failure> {
+    Ok(handed_over.map(std::net::TcpListener::local_addr).transpose()?.or(said))
+}
+
 async fn bind(address: SocketAddr) -> Result<std::net::TcpListener, Failure> {
     let bound = TcpListener::bind(address).await;
     bound
@@ -249,7 +270,7 @@ fn session_keys(
     SessionKeys::new(&texts).map_err(Failure::config)
 }
 
-fn policy(settings: &config::Gateway, address: SocketAddr) -> Policy {
+fn policy(settings: &config::Gateway, place: &Place) -> Policy {
     let texts = |patterns: &Option<Vec<config::Pattern>>| {
         let patterns = patterns.as_ref()?;
         Some(patterns.iter().map(|pattern| pattern.as_str().to_owned()).collect())
@@ -259,16 +280,26 @@ fn policy(settings: &config::Gateway, address: SocketAddr) -> Policy {
         secret: key.key.expose().to_owned(),
         servers: texts(&key.servers),
         tools: texts(&key.tools),
+        scopes: key.scopes,
     });
-    Policy {
-        keyring: Keyring::new(keys),
-        guard: OriginGuard::new(
+    let guard = |address| {
+        OriginGuard::new(
             address,
             !settings.auth.is_empty(),
             &settings.allowed_hosts,
             &settings.allowed_origins,
-        ),
+        )
+    };
+    Policy {
+        keyring: Keyring::new(keys),
+        guard: guard(place.address),
+        admin_guard: place.admin_address.map(guard),
     }
+}
+
+fn shown(sources: Option<&Sources>) -> Vec<String> {
+    let files = sources.map_or(&[][..], |sources| &sources.files);
+    files.iter().map(|file| file.display().to_string()).collect()
 }
 
 /// Starts the servers, with what they offered in an earlier run.

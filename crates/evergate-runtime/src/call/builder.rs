@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::clock::CallClock;
-use super::{Call, Reply, Request};
+use super::{Call, Reply, Report, Request};
 use crate::connection::{CallTrack, Progress};
 use crate::error::CallError;
 use crate::handlers::Handlers;
@@ -175,11 +175,17 @@ impl CallBuilder {
     /// Everything else comes whole, and so does a result up to a few megabytes of a call that would be sent again should
     /// the connection break.
     pub async fn in_pieces(self) -> Result<Reply, CallError> {
-        self.into_call(true).run().await
+        self.into_call(true).run(&mut Report::default()).await
+    }
+
+    /// Makes the call, [`Self::in_pieces`] or whole, and keeps account of it. What has happened so far is in `report`
+    /// even if the call is dropped before its end.
+    pub async fn reported(self, in_pieces: bool, report: &mut Report) -> Result<Reply, CallError> {
+        self.into_call(in_pieces).run(report).await
     }
 
     async fn run(self) -> Result<RawJson, CallError> {
-        self.into_call(false).run().await?.whole().await
+        self.into_call(false).run(&mut Report::default()).await?.whole().await
     }
 
     fn into_call(self, takes_pieces: bool) -> Call {

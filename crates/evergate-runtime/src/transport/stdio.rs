@@ -44,7 +44,14 @@ pub(crate) struct Started {
 
 /// The last lines a server wrote to its standard error, across restarts. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct StderrTail(Arc<Mutex<VecDeque<String>>>);
+pub(crate) struct StderrTail(Arc<Mutex<Tail>>);
+
+#[derive(Debug, Default)]
+struct Tail {
+    lines: VecDeque<String>,
+    /// Of all lines ever, those that were dropped included.
+    count: u64,
+}
 
 const TAIL_LINES: usize = 50;
 const TAIL_LINE_BYTES: usize = 500;
@@ -215,8 +222,10 @@ impl Exit {
 // === impl StderrTail ===
 
 impl StderrTail {
-    pub(crate) fn lines(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    /// The lines, and how many there ever were.
+    pub(crate) fn lines(&self) -> (Vec<String>, u64) {
+        let tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (tail.lines.iter().cloned().collect(), tail.count)
     }
 
     fn keep(&self, line: &Line) {
@@ -228,11 +237,12 @@ impl StderrTail {
 
     fn push(&self, line: &[u8]) {
         let line = String::from_utf8_lossy(&line[..line.len().min(TAIL_LINE_BYTES)]).into_owned();
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() == TAIL_LINES {
-            lines.pop_front();
+        let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if tail.lines.len() == TAIL_LINES {
+            tail.lines.pop_front();
         }
-        lines.push_back(line);
+        tail.lines.push_back(line);
+        tail.count += 1;
     }
 }
 

@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-pub(crate) use auth::Key;
+pub(crate) use auth::{Key, Scopes};
 pub(crate) use listen::parse as parse_listen;
 
 use super::duration::LONGEST as LONGEST_DURATION;
@@ -21,6 +21,8 @@ use super::secret::Secret;
 pub(crate) struct Gateway {
     /// Where to listen, if the file says so.
     pub(crate) listen: Option<SocketAddr>,
+    /// Where the admin API, the dashboard and the metrics are, if not there too.
+    pub(crate) admin_listen: Option<SocketAddr>,
     /// Between the name of a server and the name of its tool.
     pub(crate) separator: String,
     pub(crate) naming: Naming,
@@ -56,6 +58,10 @@ pub(crate) struct Gateway {
     pub(crate) keep_alive: Duration,
     /// A client's own connection to a server is closed after so long without use.
     pub(crate) per_client_idle: Duration,
+    /// So many calls are remembered for operators to look at.
+    pub(crate) recent_calls: usize,
+    /// With their arguments.
+    pub(crate) record_arguments: bool,
 }
 
 /// How tools are named for clients.
@@ -74,6 +80,9 @@ const LONGEST_SEPARATOR: usize = 8;
 /// Results up to this size can be written to `payload_dir`.
 const LARGEST_PAYLOAD: usize = 256 << 20;
 
+/// What fits into memory many times over.
+const MOST_RECENT_CALLS: usize = 100_000;
+
 // === impl Gateway ===
 
 impl Default for Gateway {
@@ -81,6 +90,7 @@ impl Default for Gateway {
         let minutes = |n: u64| Duration::from_secs(n * 60);
         Self {
             listen: None,
+            admin_listen: None,
             separator: "__".to_owned(),
             naming: Naming::Prefix,
             auth: Vec::new(),
@@ -101,6 +111,8 @@ impl Default for Gateway {
             // Proxies and clients commonly give up on a silent stream after 30 s or 60 s.
             keep_alive: Duration::from_secs(15),
             per_client_idle: minutes(30),
+            recent_calls: 1000,
+            record_arguments: false,
         }
     }
 }
@@ -130,11 +142,14 @@ impl Gateway {
 pub(super) fn read(section: &mut Reader<'_>) -> Gateway {
     let mut gateway = Gateway::default();
     section.refuse_unset_variables();
-    if let Some(text) = section.string("listen") {
-        match listen::parse(&text) {
-            Ok(address) => gateway.listen = Some(address),
-            Err(message) => section.error("listen", &message),
-        }
+    gateway.listen = address(section, "listen");
+    gateway.admin_listen = address(section, "admin_listen");
+    if gateway.admin_listen.is_some_and(|admin| admin.port() != 0 && Some(admin) == gateway.listen)
+    {
+        section.error(
+            "admin_listen",
+            "is the same address as listen: leave it out to have all at one",
+        );
     }
     if let Some(separator) = section.string("separator") {
         if is_separator(&separator) {
@@ -167,6 +182,11 @@ pub(super) fn read(section: &mut Reader<'_>) -> Gateway {
         section.warning("payload_threshold", "has no effect without payload_dir");
     }
     set(&mut gateway.lenient, section.flag("lenient"));
+    set(&mut gateway.recent_calls, section.count("recent_calls"));
+    if gateway.recent_calls > MOST_RECENT_CALLS {
+        section.error("recent_calls", "must not be more than 100000");
+    }
+    set(&mut gateway.record_arguments, section.flag("record_arguments"));
     for (key, field) in [
         ("session_idle", &mut gateway.session_idle),
         ("keep_alive", &mut gateway.keep_alive),
@@ -190,13 +210,20 @@ pub(super) fn read(section: &mut Reader<'_>) -> Gateway {
     // Keys that are given but cannot be used were reported already.
     let auth = section.object().and_then(|section| section.get("auth"));
     let has_keys = auth.is_some_and(|auth| auth.get("keys").is_some());
-    if let Some(address) = gateway.listen
-        && !has_keys
-        && let Err(message) = gateway.may_listen_on(address)
-    {
-        section.warning("listen", &message);
+    for (key, address) in [("listen", gateway.listen), ("admin_listen", gateway.admin_listen)] {
+        if let Some(address) = address
+            && !has_keys
+            && let Err(message) = gateway.may_listen_on(address)
+        {
+            section.warning(key, &message);
+        }
     }
     gateway
+}
+
+fn address(section: &mut Reader<'_>, key: &'static str) -> Option<SocketAddr> {
+    let text = section.string(key)?;
+    listen::parse(&text).map_err(|message| section.error(key, &message)).ok()
 }
 
 fn set<T>(field: &mut T, value: Option<T>) {

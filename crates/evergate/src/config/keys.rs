@@ -46,6 +46,8 @@ enum Kind {
     /// Names and texts.
     Pairs,
     Choice(&'static [&'static str]),
+    /// A list of some of these words.
+    Choices(&'static [&'static str]),
     /// An object whose keys are all known.
     Section,
     /// An object in which other clients write keys of their own.

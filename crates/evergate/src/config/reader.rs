@@ -311,7 +311,7 @@ impl<'a> Reader<'a> {
             if self.known.contains(&key.as_str()) {
                 continue;
             }
-            let hint = match spelling::nearest(key, &self.known) {
+            let hint = match spelling::nearest(key, self.known.iter().copied()) {
                 Some(near) => format!("; did you mean {near:?}?"),
                 None => String::new(),
             };

@@ -1,8 +1,8 @@
 //! Which word a mistyped one was meant to be.
 
-/// The known key that a mistyped one is closest to, if it is close at all.
-pub(super) fn nearest(key: &str, known: &[&'static str]) -> Option<&'static str> {
-    let close = known.iter().map(|candidate| (distance(key, candidate), *candidate));
+/// The known word that a mistyped one is closest to, if it is close at all.
+pub(crate) fn nearest<'a>(key: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let close = known.map(|candidate| (distance(key, candidate), candidate));
     close.filter(|(distance, _)| *distance <= 2).min().map(|(_, candidate)| candidate)
 }
 

@@ -42,7 +42,7 @@ impl Arriving {
         if self.over {
             return Poll::Ready(None);
         }
-        let error = match std::task::ready!(self.pieces.stream.poll_next(context)) {
+        let error = match std::task::ready!(self.pieces.poll_next(context)) {
             Some(Ok(piece)) => return Poll::Ready(Some(Ok(piece))),
             None => {
                 self.over = true;
@@ -52,7 +52,7 @@ impl Arriving {
         };
         self.over = true;
         tracing::debug!(error = error.chain(), "a result broke off");
-        let end = self.pieces.stream.cut_short(&error_body::broke_off(&error)).ok_or(BrokeOff);
+        let end = self.pieces.cut_short(&error_body::broke_off(&error)).ok_or(BrokeOff);
         Poll::Ready(Some(end.map(|end| [&end[..], b"}"].concat().into())))
     }
 }

@@ -10,6 +10,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
+use serde::Serialize;
 use serde_json::Value;
 
 use super::Reply;
@@ -44,6 +45,13 @@ pub(super) fn text(status: StatusCode, text: &'static str) -> Reply {
 
 pub(super) fn json(status: StatusCode, value: &Value) -> Reply {
     with(status, Some("application/json"), ReplyBody::whole(value.to_string().into()))
+}
+
+/// The same of anything that can be written as JSON.
+pub(super) fn typed(status: StatusCode, value: &impl Serialize) -> Reply {
+    // Maps with text keys can always be written.
+    let text = serde_json::to_vec(value).unwrap_or_default();
+    with(status, Some("application/json"), ReplyBody::whole(text.into()))
 }
 
 /// A JSON-RPC message in three pieces. `room` is a map for its headers, whose memory is used again.
@@ -84,12 +92,17 @@ pub(super) fn mark(reply: &mut Reply, refusal: Refusal) {
             close_after(reply);
         }
         Refusal::Unauthorized => {
-            reply.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+            ask_for_key(reply);
         }
         // The rest of it stays unread.
         Refusal::TooLarge => close_after(reply),
         _ => {}
     }
+}
+
+/// Says what is missing.
+pub(super) fn ask_for_key(reply: &mut Reply) {
+    reply.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
 }
 
 /// Says that the connection ends with this reply: a client that did not know would send its next request into nothing.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::keys::Caller;
 use super::{Front, Reply, body};
-use crate::config::{Config, Isolation};
+use crate::config::Isolation;
 use crate::gateway::Gateway;
 
 /// `200` if every required server is connected and requests are taken, else `503`, and why.
@@ -19,7 +19,7 @@ pub(super) fn ready(gateway: &Gateway) -> Reply {
             &json!({ "ready": false, "why": "draining" }),
         );
     }
-    let waiting = missing(gateway, &gateway.config());
+    let waiting = gateway.waiting_for();
     let ready = waiting.is_empty();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let mut report = json!({ "ready": ready });
@@ -44,7 +44,7 @@ pub(super) fn report(front: &Arc<Front>, caller: &Caller) -> Reply {
     });
     let status = if gateway.draining.is_cancelled() {
         "draining"
-    } else if !missing(gateway, &config).is_empty() {
+    } else if !gateway.waiting_for().is_empty() {
         "unhealthy"
     } else if troubled {
         "degraded"
@@ -60,7 +60,7 @@ pub(super) fn report(front: &Arc<Front>, caller: &Caller) -> Reply {
             "sessions": gateway.clients.sessions(),
             "catalogVersion": gateway.hub().catalog().version,
             "servers": servers,
-            "warnings": if caller.is_unrestricted() { gateway.name_warnings() } else { Vec::new() },
+            "warnings": if caller.is_admin() { gateway.name_warnings() } else { Vec::new() },
         }),
     )
 }
@@ -104,15 +104,4 @@ fn server_report(gateway: &Gateway, name: &str, server: &crate::config::Server) 
     report["catalog"] = json!(catalog);
     report["hint"] = json!(now.reason.revival());
     report
-}
-
-fn missing(gateway: &Gateway, config: &Config) -> Vec<String> {
-    let required = config.servers.iter().filter(|(_, server)| {
-        server.required && !server.disabled && server.isolation == Isolation::Shared
-    });
-    let down = required.filter(|(name, _)| {
-        let handle = gateway.hub().server(name);
-        !handle.is_ok_and(|handle| handle.status().state == StateKind::Connected)
-    });
-    down.map(|(name, _)| name.clone()).collect()
 }

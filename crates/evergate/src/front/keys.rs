@@ -13,6 +13,8 @@ use http::{HeaderMap, HeaderName};
 use sha2::{Digest as _, Sha256};
 use wildmatch::WildMatch;
 
+use crate::config::Scopes;
+
 /// One key as it is configured.
 #[derive(Clone)]
 pub(crate) struct KeyEntry {
@@ -24,6 +26,7 @@ pub(crate) struct KeyEntry {
     pub(crate) servers: Option<Vec<String>>,
     /// Globs of the public names of the tools it opens; `None` for all.
     pub(crate) tools: Option<Vec<String>>,
+    pub(crate) scopes: Scopes,
 }
 
 /// All keys.
@@ -59,6 +62,7 @@ struct Rights {
     name: String,
     servers: Option<Vec<WildMatch>>,
     tools: Option<Vec<WildMatch>>,
+    scopes: Scopes,
 }
 
 const API_KEY: &str = "x-api-key";
@@ -78,9 +82,26 @@ impl Keyring {
                 name: entry.name,
                 servers: entry.servers.map(globs),
                 tools: entry.tools.map(globs),
+                scopes: entry.scopes,
             }),
         };
         Self { keys: entries.into_iter().map(key).collect() }
+    }
+
+    /// With one more, for whoever may read this process's own files. Where there are no keys none is needed.
+    pub(crate) fn with_local(mut self, secret: &str) -> Self {
+        if !self.keys.is_empty() {
+            let scopes = Scopes { admin: true, ..Scopes::default() };
+            let local = Self::new([KeyEntry {
+                name: "local".to_owned(),
+                secret: secret.to_owned(),
+                servers: None,
+                tools: None,
+                scopes,
+            }]);
+            self.keys.extend(local.keys);
+        }
+        self
     }
 
     /// Who sent these headers. More than one key may come along, for example one meant for a server behind the gateway:
@@ -107,6 +128,7 @@ impl Keyring {
             name: name.to_owned(),
             servers: Some(Vec::new()),
             tools: Some(Vec::new()),
+            scopes: Scopes::default(),
         };
         Caller(Some(known.map_or_else(|| Arc::new(nothing()), |key| key.rights.clone())))
     }
@@ -178,9 +200,19 @@ impl Caller {
         self.0.as_ref().map_or(0, |rights| rights.number)
     }
 
-    /// Whether nothing is forbidden to the caller.
-    pub(crate) fn is_unrestricted(&self) -> bool {
-        self.0.as_ref().is_none_or(|rights| rights.servers.is_none() && rights.tools.is_none())
+    /// Whether the caller may use servers at all.
+    pub(crate) fn may_use_mcp(&self) -> bool {
+        self.0.as_ref().is_none_or(|rights| rights.scopes.mcp)
+    }
+
+    /// Whether the caller may know everything of the gateway, and steer it.
+    pub(crate) fn is_admin(&self) -> bool {
+        self.0.as_ref().is_none_or(|rights| rights.scopes.admin)
+    }
+
+    /// Whether the caller may see the metrics.
+    pub(crate) fn may_see_metrics(&self) -> bool {
+        self.0.as_ref().is_none_or(|rights| rights.scopes.admin || rights.scopes.metrics)
     }
 
     /// Whether the caller may know of a server and use it.
@@ -221,7 +253,13 @@ mod tests {
     use super::*;
 
     fn entry(name: &str, secret: &str) -> KeyEntry {
-        KeyEntry { name: name.into(), secret: secret.into(), servers: None, tools: None }
+        KeyEntry {
+            name: name.into(),
+            secret: secret.into(),
+            servers: None,
+            tools: None,
+            scopes: Scopes { mcp: true, ..Scopes::default() },
+        }
     }
 
     fn ring() -> Keyring {

@@ -15,10 +15,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use super::Front;
 use super::alarm::Alarms;
 use super::body::{ReplyBody, close_after};
 use super::impatient::Impatient;
+use super::{Face, Front};
 use crate::cancelled::cancelled;
 use crate::tasks::Tasks;
 
@@ -52,6 +52,7 @@ pub(crate) struct Door {
 /// moment later.
 pub(crate) async fn serve(
     listener: TcpListener,
+    face: Face,
     front: Arc<Front>,
     tasks: Tasks,
     places: Places,
@@ -67,7 +68,7 @@ pub(crate) async fn serve(
         };
         match accepted {
             Ok((stream, _)) => {
-                let attending = attend(stream, front.clone(), stop.clone());
+                let attending = attend(stream, face, front.clone(), stop.clone());
                 tasks.spawn(async move {
                     attending.await;
                     drop(place);
@@ -84,7 +85,7 @@ pub(crate) async fn serve(
         return;
     }
     for stream in let_in_already(listener) {
-        tasks.spawn(attend(stream, front.clone(), stop.clone()));
+        tasks.spawn(attend(stream, face, front.clone(), stop.clone()));
     }
 }
 
@@ -101,7 +102,7 @@ fn let_in_already(listener: TcpListener) -> Vec<TcpStream> {
 }
 
 /// One connection, to its end.
-async fn attend(stream: TcpStream, front: Arc<Front>, stop: CancellationToken) {
+async fn attend(stream: TcpStream, face: Face, front: Arc<Front>, stop: CancellationToken) {
     // Answers are small and wanted now.
     let _ = stream.set_nodelay(true);
     // Beside the token, which takes a lock to look at.
@@ -109,7 +110,7 @@ async fn attend(stream: TcpStream, front: Arc<Front>, stop: CancellationToken) {
     let is_last = last.clone();
     let service = service_fn(move |request| {
         let is_last = is_last.clone();
-        front.clone().answer(request).map(move |mut reply| {
+        front.clone().answer(face, request).map(move |mut reply| {
             if is_last.load(Ordering::Relaxed) {
                 close_after(&mut reply);
             }

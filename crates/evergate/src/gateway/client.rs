@@ -2,11 +2,12 @@
 
 use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use evergate_runtime::{RawJson, RpcError, ServerRequest, wire};
 use http::HeaderMap;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -26,6 +27,9 @@ use crate::hash::HashMap;
 
 /// How long a client may take to answer what no call of its own is behind. Servers have few such questions at a time.
 const UNTIED: Duration = Duration::from_secs(60);
+
+/// Clients choose their names themselves.
+const LONGEST_LABEL: usize = 80;
 
 /// Names a client for as long as its session lasts, over every connection it makes and every restart of the gateway.
 pub(crate) type Uid = [u8; 16];
@@ -80,8 +84,18 @@ pub(crate) struct Client {
     /// Of its newest HTTP request: servers of its own may be given some of them.
     headers: RwLock<Option<Arc<HeaderMap>>>,
     capabilities: Value,
+    /// What it calls itself, for people.
+    label: OnceLock<Arc<str>>,
+    since: Instant,
     state: Mutex<State>,
     next_id: AtomicU64,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct ClientInfo {
+    name: String,
+    version: String,
 }
 
 #[derive(Debug)]
@@ -150,6 +164,8 @@ impl Client {
             caller: RwLock::new(caller),
             headers: RwLock::default(),
             capabilities,
+            label: OnceLock::new(),
+            since: Instant::now(),
             state: Mutex::new(State {
                 calls: HashMap::default(),
                 asked: HashMap::default(),
@@ -168,11 +184,12 @@ impl Client {
         caller: Caller,
         scope: Scope,
         kind: Kind,
+        client_info: Option<RawJson>,
     ) -> Self {
         let introduction = Introduction {
             version: VERSION.to_owned(),
             capabilities: RawJson::from(everything()),
-            client_info: RawJson::empty_object(),
+            client_info: client_info.unwrap_or_else(RawJson::empty_object),
         };
         Self { kind, ..Self::new(uid, caller, scope, introduction, Outlet::Nowhere) }
     }
@@ -180,7 +197,7 @@ impl Client {
     /// One that listens on behalf of another, whose servers it shares.
     pub(super) fn listener(of: &Self, uid: Uid, listening: Listening, outbox: Outlet) -> Self {
         let kind = Kind::Listener(listening);
-        let listener = Self::stateless(uid, of.caller(), of.scope.clone(), kind);
+        let listener = Self::stateless(uid, of.caller(), of.scope.clone(), kind, None);
         Self { private: of.private.clone(), outbox, ..listener }
     }
 
@@ -235,6 +252,29 @@ impl Client {
             _ => return true,
         };
         self.capabilities.get(needed).is_some_and(Value::is_object)
+    }
+
+    /// What it calls itself, short and fit to be shown.
+    pub(crate) fn label(&self) -> Arc<str> {
+        let read = || {
+            let ClientInfo { name, version } =
+                self.introduction.client_info.parse().unwrap_or_default();
+            let text = format!("{name} {version}");
+            let plain = |c: char| if c.is_control() { ' ' } else { c };
+            let text: String = text.trim().chars().take(LONGEST_LABEL).map(plain).collect();
+            if text.is_empty() { Arc::from("(unnamed)") } else { Arc::from(text) }
+        };
+        self.label.get_or_init(read).clone()
+    }
+
+    /// How long it has been there, as far as this process knows.
+    pub(crate) fn age(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    /// How long ago it was last heard of.
+    pub(crate) fn quiet_for(&self) -> Duration {
+        self.state().last_used.elapsed()
     }
 
     pub(crate) fn touch(&self) {

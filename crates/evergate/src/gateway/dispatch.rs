@@ -1,9 +1,11 @@
 //! What a client asks for, and whose business that is.
 
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use evergate_runtime::{RawJson, ResultStream, RpcError, ServerHandle, StateKind};
+use bytes::Bytes;
+use evergate_runtime::{CallError, RawJson, ResultStream, RpcError, ServerHandle, StateKind};
 use http::HeaderMap;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -20,6 +22,7 @@ use super::params::{self, ToolCall};
 use super::stateless::rounds::Rounds;
 use super::stateless::tasks;
 use crate::cancelled::cancelled;
+use crate::observed::Recording;
 
 /// How long a call waits for its server to be told what to log.
 const TOLD_WITHIN: Duration = Duration::from_secs(2);
@@ -39,7 +42,8 @@ pub(crate) enum Answer {
 /// A result on its way, and the call that it ends.
 #[derive(Debug)]
 pub(crate) struct Pieces {
-    pub(crate) stream: ResultStream,
+    stream: ResultStream,
+    recording: Option<Recording>,
     guard: Option<CallGuard>,
 }
 
@@ -58,9 +62,54 @@ pub(crate) struct RequestContext {
 
 // === impl Pieces ===
 
-impl From<ResultStream> for Pieces {
-    fn from(stream: ResultStream) -> Self {
-        Self { stream, guard: None }
+impl Pieces {
+    pub(super) fn new(stream: ResultStream, recording: Recording) -> Self {
+        Self { stream, recording: Some(recording), guard: None }
+    }
+
+    /// The next one; `None` when the result is complete.
+    pub(crate) fn poll_next(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Bytes, CallError>>> {
+        let next = ready!(self.stream.poll_next(context));
+        match &next {
+            Some(Ok(piece)) => {
+                if let Some(recording) = &mut self.recording {
+                    recording.received(piece.len());
+                }
+            }
+            Some(Err(error)) => {
+                if let Some(mut recording) = self.recording.take() {
+                    recording.failed(error);
+                }
+            }
+            None => {
+                if let Some(recording) = self.recording.take() {
+                    recording.answered();
+                }
+            }
+        }
+        Poll::Ready(next)
+    }
+
+    /// What closes a result that broke off, if it can be closed.
+    pub(crate) fn cut_short(&self, note: &str) -> Option<Bytes> {
+        self.stream.cut_short(note)
+    }
+
+    async fn whole(mut self) -> Result<RawJson, CallError> {
+        let result = self.stream.whole().await;
+        if let Some(mut recording) = self.recording.take() {
+            match &result {
+                Ok(result) => {
+                    recording.received(result.as_bytes().len());
+                    recording.answered();
+                }
+                Err(error) => recording.failed(error),
+            }
+        }
+        result
     }
 }
 
@@ -70,7 +119,7 @@ impl Answer {
     /// The same with all of its result.
     pub(crate) async fn whole(self) -> Self {
         let Self::Pieces(pieces) = self else { return self };
-        match pieces.stream.whole().await {
+        match pieces.whole().await {
             Ok(result) => Self::Result(result),
             Err(error) => Self::Error(error_body::of_call(&error, None)),
         }

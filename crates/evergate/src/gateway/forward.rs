@@ -18,8 +18,9 @@ use super::outlet::Outlet;
 use super::patience::Patience;
 use super::stateless::rounds::Rounds;
 use super::stateless::tasks;
-use super::{Answer, Gateway, RequestContext, news, params, payload};
+use super::{Answer, Gateway, Pieces, RequestContext, news, params, payload};
 use crate::config::Server;
+use crate::observed::{Beginning, Recording};
 
 /// A request on its way to a server.
 #[derive(Debug, Clone)]
@@ -70,6 +71,18 @@ pub(super) async fn forward(
         return Answer::Error(gone(server));
     };
     let Forward { method, params, tool, progress_token, cancel, number } = request;
+    let mut recording = Recording::begin(
+        gateway,
+        Beginning {
+            client: client.label(),
+            caller: client.caller(),
+            server: server.clone(),
+            method: method.clone(),
+            tool: tool.clone(),
+            request_bytes: params.as_ref().map_or(0, |params| params.as_bytes().len()),
+            params: params.clone().filter(|_| config.gateway.record_arguments),
+        },
+    );
     let about_task = tasks::is_about_one(&method);
     let mut call = match &tool {
         Some(tool) => {
@@ -125,20 +138,20 @@ pub(super) async fn forward(
     // What may be kept in a file must be there as a whole, and only a tool's result can say in the end that it failed.
     let takes_pieces =
         context.takes_pieces && tool.is_some() && config.gateway.payload_dir.is_none();
-    // In place: a future that is moved takes up its room twice, and this one is large.
-    let made = std::pin::pin!(async {
-        if takes_pieces { call.in_pieces().await } else { call.await.map(Reply::Whole) }
-    });
-    let hearing = async {
-        match &mut said {
-            Some(said) => said.pass_on(&context.stream).await,
-            None => std::future::pending().await,
+    let result = {
+        // In place: a future that is moved takes up its room twice, and this one is large.
+        let made = std::pin::pin!(call.reported(takes_pieces, &mut recording.report));
+        let hearing = async {
+            match &mut said {
+                Some(said) => said.pass_on(&context.stream).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            result = made => result,
+            never = waiting => match never {},
+            never = hearing => match never {},
         }
-    };
-    let result = tokio::select! {
-        result = made => result,
-        never = waiting => match never {},
-        never = hearing => match never {},
     };
     if let Some(said) = &mut said {
         said.pass_on_the_rest(&context.stream);
@@ -151,12 +164,20 @@ pub(super) async fn forward(
     });
     match result {
         // The runtime knows the limit.
-        Ok(Reply::Pieces(pieces)) => Answer::Pieces(Box::new(pieces.into())),
-        Ok(Reply::Whole(result)) if tool.is_some() => {
-            payload::within_limits(&config.gateway, client, server, result).await
+        Ok(Reply::Pieces(pieces)) => Answer::Pieces(Box::new(Pieces::new(pieces, recording))),
+        Ok(Reply::Whole(result)) => {
+            recording.received(result.as_bytes().len());
+            recording.answered();
+            if tool.is_some() {
+                payload::within_limits(&config.gateway, client, server, result).await
+            } else {
+                payload::refuse_too_large(&config.gateway, server, result)
+            }
         }
-        Ok(Reply::Whole(result)) => payload::refuse_too_large(&config.gateway, server, result),
-        Err(error) => Answer::Error(error_body::of_call(&error, Some(&handle.status()))),
+        Err(error) => {
+            recording.failed(&error);
+            Answer::Error(error_body::of_call(&error, Some(&handle.status())))
+        }
     }
 }
 

@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::SystemTime;
 
 use evergate_runtime::{Catalog, InvalidSettings};
 use tokio::time::Instant;
 
 use super::{Gateway, own_servers, passes_headers, server_settings, shared};
+use crate::admin::model::What;
 use crate::config::{Config, Isolation};
 
 /// What a reload did.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
     pub(crate) added: Vec<String>,
     pub(crate) changed: Vec<String>,
@@ -74,6 +76,11 @@ impl Gateway {
                 changes.removed.push(name.to_owned());
             }
         }
+        for name in before.servers.keys().filter(|name| !config.servers.contains_key(*name)) {
+            self.observed.forget(name);
+        }
+        let Changes { added, changed, removed } = changes.clone();
+        self.observed.feed.add(SystemTime::now(), What::Reloaded { added, removed, changed });
         self.close_idle_servers();
         self.reloaded.notify_one();
         Ok(changes)

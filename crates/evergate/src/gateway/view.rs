@@ -32,6 +32,13 @@ pub(crate) struct View {
 /// In the order tools, prompts, resources, templates.
 type Lists = [RawJson; 4];
 
+/// What clients that may use everything call what servers offer.
+#[derive(Debug)]
+pub(crate) struct PublicNames {
+    view: Arc<View>,
+    naming: Naming,
+}
+
 /// Views by who sees them; each is good for as long as its stamp is.
 #[derive(Debug, Default)]
 pub(super) struct Views(Mutex<HashMap<Key, (Stamp, Arc<View>)>>);
@@ -71,6 +78,12 @@ impl Gateway {
                 view
             }
         }
+    }
+
+    /// What clients of all servers call things.
+    pub(crate) fn public_names(&self) -> PublicNames {
+        let naming = naming(&self.config(), &Scope::All);
+        PublicNames { view: self.view(&Client::observer()), naming }
     }
 
     /// What clients saw when the process started.
@@ -233,6 +246,32 @@ fn pick(lists: &Lists, method: &str) -> RawJson {
         _ => templates,
     };
     list.clone()
+}
+
+// === impl PublicNames ===
+
+impl PublicNames {
+    /// A tool's; `None` if it is not offered to anybody.
+    pub(crate) fn tool(&self, server: &str, own: &str) -> Option<String> {
+        self.of(server, own, Merged::tool)
+    }
+
+    /// A prompt's.
+    pub(crate) fn prompt(&self, server: &str, own: &str) -> Option<String> {
+        self.of(server, own, Merged::prompt)
+    }
+
+    fn of(
+        &self,
+        server: &str,
+        own: &str,
+        owner: for<'a> fn(&'a Merged, &str) -> Option<&'a Owner>,
+    ) -> Option<String> {
+        let public = names::public_name(&self.naming, server, own);
+        let owner = owner(&self.view.merged, &public);
+        owner.filter(|owner| *owner.server == *server && owner.own == own)?;
+        Some(public)
+    }
 }
 
 // === impl View ===

@@ -12,8 +12,8 @@ use std::thread::available_parallelism;
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
-use crate::front::Front;
 use crate::front::listener::{self, Door, Places};
+use crate::front::{Face, Front};
 use crate::tasks::Tasks;
 
 /// Ends the threads when dropped.
@@ -45,8 +45,14 @@ impl Carriers {
                     let (front, tasks, places, door) = serving;
                     match tokio::net::TcpListener::from_std(listener) {
                         Ok(listener) => {
-                            let accepting =
-                                listener::serve(listener, front, tasks.clone(), places, door);
+                            let accepting = listener::serve(
+                                listener,
+                                Face::Public,
+                                front,
+                                tasks.clone(),
+                                places,
+                                door,
+                            );
                             tasks.spawn(accepting);
                         }
                         Err(error) => tracing::error!(%error, "cannot accept connections"),

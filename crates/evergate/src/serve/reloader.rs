@@ -3,7 +3,6 @@
 //! Files are looked at once a second instead of being watched: that costs nothing for a handful of small files, and
 //! works with every editor, symbolic link, mount and file system.
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,15 +22,9 @@ pub(super) type Contents = [u8; 32];
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Keeps a gateway over HTTP up to date.
-pub(super) async fn run(
-    sources: Sources,
-    loaded: Contents,
-    front: Arc<Front>,
-    address: SocketAddr,
-    hangups: Hangups,
-) {
+pub(super) async fn run(sources: Sources, loaded: Contents, front: Arc<Front>, hangups: Hangups) {
     keep_up(sources, loaded, front.gateway.clone(), hangups, |config| {
-        front.set_policy(policy(&config.gateway, address));
+        front.set_policy(policy(&config.gateway, &front.place));
         let policy = front.policy();
         for client in front.gateway.clients.all() {
             if let Some(name) = client.caller().name() {
@@ -81,8 +74,13 @@ async fn keep_up(
 fn apply(gateway: &Arc<Gateway>, mut config: Config, also: &impl Fn(&Config)) {
     let running = gateway.config();
     let (before, after) = (&running.gateway, &mut config.gateway);
-    if before.listen != after.listen || before.session_keys != after.session_keys {
-        tracing::warn!("gateway.listen and gateway.session_key take effect after a restart");
+    if before.listen != after.listen
+        || before.admin_listen != after.admin_listen
+        || before.session_keys != after.session_keys
+    {
+        tracing::warn!(
+            "gateway.listen, gateway.admin_listen and gateway.session_key take effect after a restart"
+        );
     }
     if after.auth.is_empty() && !before.auth.is_empty() {
         tracing::warn!(

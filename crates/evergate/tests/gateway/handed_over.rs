@@ -252,6 +252,30 @@ async fn children_get_neither_the_socket_nor_the_word_of_it() {
 }
 
 #[tokio::test]
+async fn a_second_socket_is_for_operators() {
+    let supervisor = Supervisor::new(&servers(json!({})));
+    let admin = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = admin.local_addr().unwrap();
+    let mut command = Command::new("sh");
+    let script = "exec 3<&0 4<&2 </dev/null 2>/dev/null; LISTEN_PID=$$ exec \"$@\"";
+    command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_evergate"), "serve", "--config"]);
+    command.arg(supervisor.folder.path().join("evergate.json"));
+    command.env_remove("RUST_LOG").env("LISTEN_FDS", "2").env("LISTEN_FDNAMES", "mcp:admin");
+    command.env("XDG_STATE_HOME", supervisor.folder.path());
+    let socket = OwnedFd::from(supervisor.socket.try_clone().unwrap());
+    command.stdin(socket).stdout(Stdio::piped()).stderr(OwnedFd::from(admin));
+    let mut child = command.spawn().unwrap();
+    let mut url = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    let gateway = Started { child, url: url.trim().to_owned() };
+    let status = async |url: &str| Http::new(url).get(&[]).await.status.as_u16();
+    assert_eq!(status(&format!("http://{address}/api/v1/gateway")).await, 200);
+    assert_eq!(status(&gateway.url.replace("/mcp", "/api/v1/gateway")).await, 404);
+    assert_eq!(status(&gateway.url.replace("/mcp", "/livez")).await, 200);
+    gateway.stop().await;
+}
+
+#[tokio::test]
 async fn what_is_handed_over_must_be_of_use() {
     let config = servers(json!({}));
     // Something else than a socket.

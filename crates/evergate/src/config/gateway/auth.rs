@@ -20,6 +20,18 @@ pub(crate) struct Key {
     pub(crate) servers: Option<Vec<Pattern>>,
     /// Only these tools, by the names that clients see, such as `docs__search`; all of them if absent.
     pub(crate) tools: Option<Vec<Pattern>>,
+    pub(crate) scopes: Scopes,
+}
+
+/// What a key opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Scopes {
+    /// The servers.
+    pub(crate) mcp: bool,
+    /// The admin API, and with it everything that is there to be known of the gateway.
+    pub(crate) admin: bool,
+    /// The metrics.
+    pub(crate) metrics: bool,
 }
 
 pub(super) fn read(section: &mut Reader<'_>, gateway: &mut Gateway) {
@@ -78,7 +90,32 @@ fn key(section: &mut Reader<'_>) -> Option<Key> {
     }
     let secret = given.or(file).and_then(|(key, text)| checked(section, key, &text));
     let (servers, tools) = (section.patterns("servers"), section.patterns("tools"));
-    Some(Key { name: name?, key: secret?, servers, tools })
+    let scopes = scopes(section);
+    if !scopes.mcp && (servers.is_some() || tools.is_some()) {
+        section.warning("scopes", "does not have mcp: servers and tools have no effect");
+    }
+    Some(Key { name: name?, key: secret?, servers, tools, scopes })
+}
+
+fn scopes(section: &mut Reader<'_>) -> Scopes {
+    const KEY: &str = "scopes";
+    let mut scopes = Scopes::default();
+    let Some(words) = section.strings(KEY) else { return Scopes { mcp: true, ..scopes } };
+    if words.is_empty() {
+        section.error(KEY, "is empty: the key would open nothing");
+    }
+    for (n, word) in words.iter().enumerate() {
+        match word.as_str() {
+            "mcp" => scopes.mcp = true,
+            "admin" => scopes.admin = true,
+            "metrics" => scopes.metrics = true,
+            other => {
+                let message = format!("must be one of mcp, admin, metrics, not {other:?}");
+                section.error(&format!("{KEY}[{n}]"), &message);
+            }
+        }
+    }
+    scopes
 }
 
 /// A text, an object with a file, or a list of those.

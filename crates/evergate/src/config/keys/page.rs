@@ -60,6 +60,10 @@ fn code(title: &str) -> String {
     if title.contains(' ') { title.to_owned() } else { format!("`{title}`") }
 }
 
+fn listed(words: &[&str]) -> String {
+    words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
+}
+
 /// In words, for people.
 fn words(kind: Kind) -> String {
     match kind {
@@ -76,9 +80,8 @@ fn words(kind: Kind) -> String {
         Kind::Texts => "list of texts".into(),
         Kind::Patterns => "list of patterns".into(),
         Kind::Pairs => "object of texts".into(),
-        Kind::Choice(words) => {
-            words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
-        }
+        Kind::Choice(words) => listed(words),
+        Kind::Choices(words) => format!("list of {}", listed(words)),
         Kind::Section | Kind::Foreign | Kind::Map => "object".into(),
         Kind::List => "list of objects".into(),
         Kind::PatternsOrSection => "list of patterns, or object".into(),

@@ -77,6 +77,9 @@ fn shape(key: &KeyDoc) -> Value {
             json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean"] } })
         }
         Kind::Choice(words) => json!({ "enum": words }),
+        Kind::Choices(words) => {
+            json!({ "type": "array", "items": { "enum": words }, "minItems": 1 })
+        }
         Kind::Section => object(key.path, true),
         Kind::Foreign => {
             let mut entry = object(key.path, false);
@@ -104,7 +107,10 @@ fn nameless(path: &str) -> Value {
 
 /// Numbers and flags as such, the rest as text.
 fn default(key: &KeyDoc) -> Value {
-    let literal = matches!(key.kind, Kind::Flag | Kind::Integer | Kind::Count | Kind::Number);
+    let literal = matches!(
+        key.kind,
+        Kind::Flag | Kind::Integer | Kind::Count | Kind::Number | Kind::Choices(_)
+    );
     let parsed = literal.then(|| serde_json::from_str(key.default).ok()).flatten();
     parsed.unwrap_or_else(|| key.default.into())
 }

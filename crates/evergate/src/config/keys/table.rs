@@ -2,9 +2,9 @@
 
 use super::{KeyDoc, Kind};
 use Kind::{
-    Choice, Count, Duration, DurationOrNever, DurationOrNumber, Flag, Foreign, Ignored, Integer,
-    List, Map, Number, Pairs, Path, Patterns, PatternsOrSection, Secrets, Section, Size, Text,
-    Texts,
+    Choice, Choices, Count, Duration, DurationOrNever, DurationOrNumber, Flag, Foreign, Ignored,
+    Integer, List, Map, Number, Pairs, Path, Patterns, PatternsOrSection, Secrets, Section, Size,
+    Text, Texts,
 };
 
 const TYPES: Kind = Choice(&[
@@ -97,6 +97,7 @@ pub(super) const TABLE: &[KeyDoc] = &[
     key("mcpServers.*.lifecycle.max_subscriptions", Count, "1024", "resource subscriptions kept for the server"),
 
     key("gateway.listen", Text, "", "where to listen, such as `127.0.0.1:8080` or `localhost:8080`"),
+    key("gateway.admin_listen", Text, "", "where the admin API, the dashboard and the metrics are, if not at `listen` too"),
     key("gateway.naming", Choice(&["prefix", "bare"]), "prefix", "whether the names of tools begin with their server's"),
     key("gateway.separator", Text, "__", "what stands between the two, 1 to 8 characters of A-Z a-z 0-9 _ . -"),
     key("gateway.auth", Section, "", "who may come in"),
@@ -108,6 +109,7 @@ pub(super) const TABLE: &[KeyDoc] = &[
     key("gateway.auth.keys[].key_file", Path, "", "a file that holds the key instead"),
     key("gateway.auth.keys[].servers", Patterns, "", "only these servers"),
     key("gateway.auth.keys[].tools", Patterns, "", "only these tools, by their names at `/mcp`, such as `docs__search`, also for `/mcp/{server}`"),
+    key("gateway.auth.keys[].scopes", Choices(&["mcp", "admin", "metrics"]), "[\"mcp\"]", "what it opens: `mcp` the servers, `admin` the admin API, the dashboard's data and `/close`, `metrics` the metrics"),
     key("gateway.allowed_hosts", Texts, "", "further values of the Host header to accept"),
     key("gateway.allowed_origins", Texts, "", "further values of the Origin header to accept, such as `https://app.example`"),
     key("gateway.session_key", Secrets, "", "what session ids are sealed with, at least 16 characters; the first of a list seals, all open; one is made if absent"),
@@ -124,4 +126,6 @@ pub(super) const TABLE: &[KeyDoc] = &[
     key("gateway.startup_wait", Duration, "5s", "how long the first list of tools waits for servers that are still connecting"),
     key("gateway.keep_alive", Duration, "15s", "how often a waiting client is told that its call is alive"),
     key("gateway.per_client_idle", Duration, "30m", "a client's own connection to a server is closed after so long without use"),
+    key("gateway.recent_calls", Integer, "1000", "so many calls are remembered for operators to look at; 0 for none"),
+    key("gateway.record_arguments", Flag, "false", "remember the arguments of calls too; they may hold secrets"),
 ];

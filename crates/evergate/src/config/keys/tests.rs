@@ -84,6 +84,7 @@ fn the_table_tells_the_truth_about_values() {
     for key in TABLE.iter().filter(|key| !key.is_nameless() && key.path.contains('.')) {
         let mut good: Vec<Value> = match key.kind {
             Kind::Choice(words) => words.iter().map(|word| json!(word)).collect(),
+            Kind::Choices(words) => vec![json!(words), json!([words[0]])],
             Kind::Flag => vec![json!(true), json!(false)],
             Kind::Integer | Kind::Count => vec![json!(7)],
             Kind::Number => vec![json!(1), json!(1.0)],

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use evergate_runtime::RawJson;
 use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::json;
@@ -74,7 +75,7 @@ impl Gateway {
         // Somebody else may have been faster.
         let client = all.entry(key).or_insert_with_key(|(owner, scope, _)| {
             let kind = Kind::Principal { is_known, owner: *owner };
-            self.new_principal(caller, scope.clone(), kind)
+            self.new_principal(caller, scope.clone(), kind, envelope.client_info.clone())
         });
         let client = client.clone();
         drop(all);
@@ -92,7 +93,7 @@ impl Gateway {
     ) -> Arc<Client> {
         // Whoever is at the end of another stream is somebody else.
         let owner = Sha256::digest(SessionFacts::new_uid()).into();
-        self.new_principal(caller, scope, Kind::Principal { is_known: true, owner })
+        self.new_principal(caller, scope, Kind::Principal { is_known: true, owner }, None)
     }
 
     /// Forgets those that made no request for as long as a session may be idle.
@@ -108,8 +109,15 @@ impl Gateway {
         }
     }
 
-    fn new_principal(self: &Arc<Self>, caller: Caller, scope: Scope, kind: Kind) -> Arc<Client> {
-        let client = Arc::new(Client::stateless(SessionFacts::new_uid(), caller, scope, kind));
+    fn new_principal(
+        self: &Arc<Self>,
+        caller: Caller,
+        scope: Scope,
+        kind: Kind,
+        client_info: Option<RawJson>,
+    ) -> Arc<Client> {
+        let uid = SessionFacts::new_uid();
+        let client = Arc::new(Client::stateless(uid, caller, scope, kind, client_info));
         self.attach(&client, false);
         client
     }

@@ -1,0 +1,63 @@
+//! What operators do to servers. What makes no sense is refused, and says why.
+
+use std::time::SystemTime;
+
+use evergate_runtime::StateKind;
+
+use super::model::{Action, Done, Problem, What};
+use super::servers;
+use crate::config::Isolation;
+use crate::front::keys::Caller;
+use crate::gateway::Gateway;
+
+/// Begins it; what it leads to shows in the server's status.
+pub(crate) fn act(
+    gateway: &Gateway,
+    name: &str,
+    action: Action,
+    by: &Caller,
+) -> Result<Done, Problem> {
+    let config = gateway.config();
+    let server = config.servers.get(name);
+    let server = server.ok_or_else(|| Problem::unknown_server(name, &config))?;
+    if let Some(why) = &server.unusable {
+        return Err(Problem::conflict(format!(
+            "{name} is left out because of its configuration: {why}"
+        )));
+    }
+    if server.isolation == Isolation::PerClient {
+        return Err(Problem::conflict(format!(
+            "each client has a connection to {name} of its own: change its entry in the configuration instead"
+        )));
+    }
+    let Ok(handle) = gateway.hub().server(name) else {
+        return Err(Problem::conflict(format!("{name} is not started")));
+    };
+    let state = handle.status().state;
+    let off = matches!(state, StateKind::Disabled | StateKind::Disabling);
+    match action {
+        Action::Restart if off => {
+            return Err(Problem::conflict(format!("{name} is switched off: enable it instead")));
+        }
+        Action::Restart => handle.restart(),
+        Action::Enable if !off && state != StateKind::PermanentlyFailed => {
+            return Err(Problem::conflict(format!("{name} is switched on already ({state})")));
+        }
+        Action::Enable => handle.enable(),
+        Action::Disable if off => {
+            return Err(Problem::conflict(format!("{name} is switched off already")));
+        }
+        Action::Disable => handle.disable(),
+        Action::Refresh if state != StateKind::Connected => {
+            return Err(Problem::conflict(format!(
+                "{name} is not connected ({state}): it is listed when it is"
+            )));
+        }
+        Action::Refresh => handle.refresh(),
+    }
+    let by = by.name().map(str::to_owned);
+    tracing::info!(server = name, ?action, by, "asked by an operator");
+    let what = What::Action { action, server: name.to_owned(), by };
+    gateway.observed.feed.add(SystemTime::now(), what);
+    Ok(Done { done: action, server: servers::server(gateway, name)? })
+}

@@ -1,0 +1,70 @@
+//! The gateway itself.
+
+use std::collections::BTreeMap;
+
+use super::model::{GatewayReport, Health, ServerState};
+use super::servers;
+use crate::front::Front;
+use crate::observed::unix_ms;
+
+pub(crate) fn overview(front: &Front) -> GatewayReport {
+    let gateway = &front.gateway;
+    let servers = servers(gateway).servers;
+    let mut states: BTreeMap<String, usize> = BTreeMap::new();
+    for server in &servers {
+        *states.entry(server.state.as_str().to_owned()).or_default() += 1;
+    }
+    let draining = gateway.draining.is_cancelled();
+    let troubled = servers.iter().any(|server| {
+        let up = matches!(server.state, ServerState::Connected | ServerState::PerClient);
+        server.state == ServerState::Unusable || server.degraded || (server.enabled && !up)
+    });
+    let waiting = gateway.waiting_for();
+    let status = if draining {
+        Health::Draining
+    } else if !waiting.is_empty() {
+        Health::Unhealthy
+    } else if troubled {
+        Health::Degraded
+    } else {
+        Health::Healthy
+    };
+    GatewayReport {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        pid: std::process::id(),
+        started_unix_ms: unix_ms(gateway.started_at()),
+        uptime_ms: u64::try_from(gateway.uptime().as_millis()).unwrap_or(u64::MAX),
+        draining,
+        ready: !draining && waiting.is_empty(),
+        status,
+        listen: front.place.address.to_string(),
+        admin_listen: front.place.admin_address.map(|address| address.to_string()),
+        config_files: front.place.config_files.clone(),
+        config_revision: gateway.revision(),
+        sessions: gateway.clients.sessions(),
+        calls_in_flight: servers.iter().map(|server| server.in_flight).sum(),
+        calls_held: servers.iter().map(|server| server.held).sum(),
+        catalog_version: gateway.hub().catalog().version,
+        warnings: gateway.name_warnings(),
+        servers: states,
+    }
+}
+
+// === impl ServerState ===
+
+impl ServerState {
+    /// The name used in JSON, on the command line and in metric labels.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Disabled => "disabled",
+            Self::Connecting => "connecting",
+            Self::Connected => "connected",
+            Self::Reconnecting => "reconnecting",
+            Self::Disconnected => "disconnected",
+            Self::Disabling => "disabling",
+            Self::PermanentlyFailed => "permanently_failed",
+            Self::PerClient => "per_client",
+            Self::Unusable => "unusable",
+        }
+    }
+}

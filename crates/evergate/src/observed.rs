@@ -1,0 +1,185 @@
+//! What happened: recent calls, the last hour of every server, and a numbered feed of events.
+//!
+//! One place where everything that is told to operators comes together, whoever shows it. All of it is bounded, and none of
+//! it outlives the process.
+
+mod feed;
+mod history;
+mod recent;
+mod recorder;
+mod recording;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, SystemTime};
+
+use evergate_runtime::{CallError, CallFailure, Generation, Outcome, RawJson, StateKind};
+
+pub(crate) use feed::{Feed, Follower};
+pub(crate) use recent::{Recent, Wanted};
+pub(crate) use recorder::record;
+pub(crate) use recording::{Beginning, Recording};
+
+use crate::admin::model::{CallCounts, CallOutcome, Moment, ServerState};
+use crate::front::keys::Caller;
+use crate::hash::HashMap;
+use history::History;
+
+/// One per process.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    pub(crate) recent: Recent,
+    pub(crate) feed: Feed,
+    pasts: RwLock<HashMap<Arc<str>, Arc<Past>>>,
+}
+
+/// What is remembered of one server.
+#[derive(Debug, Default)]
+struct Past {
+    counts: Counts,
+    history: Mutex<History>,
+}
+
+/// By outcome, and those sent more than once.
+#[derive(Debug, Default)]
+struct Counts {
+    outcomes: [AtomicU64; 5],
+    resent: AtomicU64,
+}
+
+/// One call to a server, after its end.
+#[derive(Debug, Clone)]
+pub(crate) struct CallRecord {
+    pub(crate) at: SystemTime,
+    /// What the client calls itself.
+    pub(crate) client: Arc<str>,
+    /// Whose key it came with.
+    pub(crate) caller: Caller,
+    pub(crate) server: Arc<str>,
+    pub(crate) method: String,
+    /// As its server calls it.
+    pub(crate) tool: Option<String>,
+    pub(crate) outcome: CallOutcome,
+    /// Why it has no result.
+    pub(crate) error: Option<String>,
+    pub(crate) duration: Duration,
+    pub(crate) waited: Duration,
+    pub(crate) upstream: Duration,
+    pub(crate) generation: Option<Generation>,
+    pub(crate) resent: bool,
+    pub(crate) request_bytes: usize,
+    pub(crate) result_bytes: usize,
+    /// Its params, if they are to be kept.
+    pub(crate) params: Option<RawJson>,
+}
+
+// === impl Observed ===
+
+impl Observed {
+    pub(crate) fn new() -> Self {
+        Self { recent: Recent::default(), feed: Feed::default(), pasts: RwLock::default() }
+    }
+
+    /// A call is over. On the way of every call, so it must not do much.
+    pub(crate) fn call_ended(&self, record: CallRecord, keep: usize) {
+        self.past(&record.server).counts.add(record.outcome, record.resent);
+        self.recent.add(record, keep);
+    }
+
+    /// What became of calls to a server.
+    pub(crate) fn counts(&self, server: &str) -> CallCounts {
+        self.known(server).map(|past| past.counts.read()).unwrap_or_default()
+    }
+
+    /// Where a server was in the last hour.
+    pub(crate) fn history(&self, server: &str) -> Vec<Moment> {
+        let past = self.known(server);
+        past.map(|past| past.history().recent(SystemTime::now())).unwrap_or_default()
+    }
+
+    /// A server that is configured no longer has no past.
+    pub(crate) fn forget(&self, server: &str) {
+        self.pasts.write().unwrap_or_else(PoisonError::into_inner).remove(server);
+    }
+
+    fn known(&self, server: &str) -> Option<Arc<Past>> {
+        self.pasts.read().unwrap_or_else(PoisonError::into_inner).get(server).cloned()
+    }
+
+    fn past(&self, server: &Arc<str>) -> Arc<Past> {
+        if let Some(known) = self.known(server) {
+            return known;
+        }
+        let mut pasts = self.pasts.write().unwrap_or_else(PoisonError::into_inner);
+        pasts.entry(server.clone()).or_default().clone()
+    }
+}
+
+// === impl Past ===
+
+impl Past {
+    fn history(&self) -> std::sync::MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Counts ===
+
+impl Counts {
+    fn add(&self, outcome: CallOutcome, resent: bool) {
+        self.outcomes[outcome as usize].fetch_add(1, Ordering::Relaxed);
+        if resent {
+            self.resent.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn read(&self) -> CallCounts {
+        let of = |outcome: CallOutcome| self.outcomes[outcome as usize].load(Ordering::Relaxed);
+        CallCounts {
+            answered: of(CallOutcome::Answered),
+            not_sent: of(CallOutcome::NotSent),
+            rejected: of(CallOutcome::Rejected),
+            unknown: of(CallOutcome::Unknown),
+            cancelled: of(CallOutcome::Cancelled),
+            resent: self.resent.load(Ordering::Relaxed),
+        }
+    }
+}
+
+// === impl CallOutcome ===
+
+impl CallOutcome {
+    /// What became of a call that brought no result.
+    pub(crate) fn of(error: &CallError) -> Self {
+        match (&error.source, error.outcome) {
+            (CallFailure::Cancelled, _) => Self::Cancelled,
+            (_, Outcome::Answered) => Self::Answered,
+            (_, Outcome::NotSent) => Self::NotSent,
+            (_, Outcome::Rejected) => Self::Rejected,
+            (_, Outcome::Unknown) => Self::Unknown,
+        }
+    }
+}
+
+// === impl ServerState ===
+
+impl From<StateKind> for ServerState {
+    fn from(state: StateKind) -> Self {
+        match state {
+            StateKind::Disabled => Self::Disabled,
+            StateKind::Connecting => Self::Connecting,
+            StateKind::Connected => Self::Connected,
+            StateKind::Reconnecting => Self::Reconnecting,
+            StateKind::Disconnected => Self::Disconnected,
+            StateKind::Disabling => Self::Disabling,
+            // The runtime may come to know more states; one that is parked is the safe thing to show.
+            _ => Self::PermanentlyFailed,
+        }
+    }
+}
+
+pub(crate) fn unix_ms(time: SystemTime) -> u64 {
+    // A clock set before 1970 shows 1970.
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}

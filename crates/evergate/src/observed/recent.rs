@@ -1,0 +1,169 @@
+//! The newest calls, in a ring.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{CallRecord, unix_ms};
+use crate::admin::model::{CallOutcome, CallReport};
+
+/// Arguments above this are not kept.
+const LARGEST_ARGUMENTS: usize = 16 * 1024;
+/// Of an error, so much.
+pub(super) const LONGEST_ERROR: usize = 1000;
+
+/// The calls, numbered from 1.
+#[derive(Debug, Default)]
+pub(crate) struct Recent(Mutex<Ring>);
+
+#[derive(Debug, Default)]
+struct Ring {
+    calls: VecDeque<CallRecord>,
+    /// Of all calls ever.
+    count: u64,
+}
+
+/// Which of them somebody wants to see.
+#[derive(Debug, Default)]
+pub(crate) struct Wanted {
+    pub(crate) server: Option<String>,
+    pub(crate) outcome: Option<CallOutcome>,
+    pub(crate) limit: usize,
+}
+
+#[derive(Deserialize)]
+struct Params {
+    arguments: Option<Value>,
+}
+
+// === impl Recent ===
+
+impl Recent {
+    /// Keeps at most so many.
+    pub(super) fn add(&self, mut record: CallRecord, keep: usize) {
+        if record.params.as_ref().is_some_and(|params| params.as_bytes().len() > LARGEST_ARGUMENTS)
+        {
+            record.params = None;
+        }
+        let mut ring = self.ring();
+        ring.count += 1;
+        ring.calls.push_back(record);
+        while ring.calls.len() > keep {
+            ring.calls.pop_front();
+        }
+    }
+
+    /// The newest first.
+    pub(crate) fn list(&self, wanted: &Wanted) -> Vec<CallReport> {
+        let ring = self.ring();
+        let numbers = (0..=ring.count).rev();
+        let found = ring.calls.iter().rev().zip(numbers).filter(|(call, _)| {
+            wanted.server.as_ref().is_none_or(|server| **server == *call.server)
+                && wanted.outcome.is_none_or(|outcome| outcome == call.outcome)
+        });
+        found.take(wanted.limit).map(|(call, n)| call.report(n)).collect()
+    }
+
+    fn ring(&self) -> MutexGuard<'_, Ring> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl CallRecord ===
+
+impl CallRecord {
+    fn report(&self, n: u64) -> CallReport {
+        let ms = |duration: std::time::Duration| duration.as_secs_f64() * 1000.0;
+        let params: Option<Params> = self.params.as_ref().and_then(|params| params.parse().ok());
+        CallReport {
+            n,
+            at_unix_ms: unix_ms(self.at),
+            client: self.client.to_string(),
+            key: self.caller.name().map(str::to_owned),
+            server: self.server.to_string(),
+            method: self.method.clone(),
+            tool: self.tool.clone(),
+            outcome: self.outcome,
+            error: self.error.clone(),
+            duration_ms: ms(self.duration),
+            waited_ms: ms(self.waited),
+            upstream_ms: ms(self.upstream),
+            generation: self.generation.map(evergate_runtime::Generation::get),
+            resent: self.resent,
+            request_bytes: self.request_bytes as u64,
+            result_bytes: self.result_bytes as u64,
+            arguments: params.and_then(|params| params.arguments),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+    use crate::front::keys::Caller;
+
+    fn call(server: &str, outcome: CallOutcome) -> CallRecord {
+        CallRecord {
+            at: SystemTime::now(),
+            client: Arc::from("test 1"),
+            caller: Caller::anonymous(),
+            server: Arc::from(server),
+            method: "tools/call".to_owned(),
+            tool: Some("echo".to_owned()),
+            outcome,
+            error: None,
+            duration: Duration::from_millis(3),
+            waited: Duration::ZERO,
+            upstream: Duration::from_millis(2),
+            generation: None,
+            resent: false,
+            request_bytes: 2,
+            result_bytes: 3,
+            params: None,
+        }
+    }
+
+    #[test]
+    fn only_the_newest_are_kept_and_come_first() {
+        let recent = Recent::default();
+        for server in ["a", "b", "a", "b"] {
+            recent.add(call(server, CallOutcome::Answered), 3);
+        }
+        let list = |wanted: &Wanted| -> Vec<(u64, String)> {
+            recent.list(wanted).into_iter().map(|call| (call.n, call.server)).collect()
+        };
+        let all = Wanted { limit: 10, ..Wanted::default() };
+        let named = |n, server: &str| (n, server.to_owned());
+        assert_eq!(list(&all), [named(4, "b"), named(3, "a"), named(2, "b")]);
+        let of_b = Wanted { server: Some("b".to_owned()), limit: 1, ..Wanted::default() };
+        assert_eq!(list(&of_b), [named(4, "b")]);
+        let cancelled = Wanted { outcome: Some(CallOutcome::Cancelled), limit: 9, server: None };
+        assert_eq!(list(&cancelled), []);
+    }
+
+    #[test]
+    fn none_are_kept_if_none_are_wanted() {
+        let recent = Recent::default();
+        recent.add(call("a", CallOutcome::Unknown), 0);
+        assert!(recent.list(&Wanted { limit: 1, ..Wanted::default() }).is_empty());
+    }
+
+    #[test]
+    fn arguments_are_shown_if_they_were_kept_and_are_not_huge() {
+        let recent = Recent::default();
+        for size in [1, LARGEST_ARGUMENTS] {
+            let params =
+                serde_json::json!({ "name": "echo", "arguments": { "text": "x".repeat(size) } });
+            let params = Some(params.into());
+            recent.add(CallRecord { params, ..call("a", CallOutcome::Answered) }, 9);
+        }
+        let shown = recent.list(&Wanted { limit: 9, ..Wanted::default() });
+        assert_eq!(shown[0].arguments, None);
+        assert_eq!(shown[1].arguments, Some(serde_json::json!({ "text": "x" })));
+    }
+}
