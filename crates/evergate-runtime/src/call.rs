@@ -153,11 +153,8 @@ impl Call {
             if self.round.as_ref().is_some_and(|round| round.generation != lease.generation()) {
                 self.start_again(lease.generation(), &mut repeats)?;
             }
-            report.generation = Some(lease.generation());
-            let sent_at = Instant::now();
-            let brought = self.send_once(lease, Resends { resent, renewed }).await;
-            report.upstream += sent_at.elapsed();
-            let unanswered = match brought {
+            let sending = self.send_once(lease, Resends { resent, renewed });
+            let unanswered = match report.sent(lease.generation(), sending).await {
                 Ok(Ok(Brought::Whole(result, other))) => {
                     let by = other.as_ref().unwrap_or(lease);
                     if other.is_some() {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::lifecycle::Generation;
 
 /// How a call went, apart from its result.
@@ -21,6 +23,19 @@ pub struct Report {
 // === impl Report ===
 
 impl Report {
+    /// It is sent now.
+    pub(super) async fn sent<T>(
+        &mut self,
+        generation: Generation,
+        sending: impl Future<Output = T>,
+    ) -> T {
+        self.generation = Some(generation);
+        let started = Instant::now();
+        let sent = sending.await;
+        self.upstream += started.elapsed();
+        sent
+    }
+
     /// It was answered by another connection than it was sent on first.
     pub(super) fn sent_again(&mut self, generation: Generation) {
         self.generation = Some(generation);

@@ -33,31 +33,35 @@ pub(crate) fn act(
     let Ok(handle) = gateway.hub().server(name) else {
         return Err(Problem::conflict(format!("{name} is not started")));
     };
-    let state = handle.status().state;
-    let off = matches!(state, StateKind::Disabled | StateKind::Disabling);
-    match action {
-        Action::Restart if off => {
-            return Err(Problem::conflict(format!("{name} is switched off: enable it instead")));
-        }
-        Action::Restart => handle.restart(),
-        Action::Enable if !off && state != StateKind::PermanentlyFailed => {
-            return Err(Problem::conflict(format!("{name} is switched on already ({state})")));
-        }
-        Action::Enable => handle.enable(),
-        Action::Disable if off => {
-            return Err(Problem::conflict(format!("{name} is switched off already")));
-        }
-        Action::Disable => handle.disable(),
-        Action::Refresh if state != StateKind::Connected => {
-            return Err(Problem::conflict(format!(
-                "{name} is not connected ({state}): it is listed when it is"
-            )));
-        }
-        Action::Refresh => handle.refresh(),
+    if let Some(why) = senseless(name, action, handle.status().state) {
+        return Err(Problem::conflict(why));
     }
+    // First what was asked for, then what came of it.
     let by = by.name().map(str::to_owned);
     tracing::info!(server = name, ?action, by, "asked by an operator");
     let what = What::Action { action, server: name.to_owned(), by };
     gateway.observed.feed.add(SystemTime::now(), what);
+    match action {
+        Action::Restart => handle.restart(),
+        Action::Enable => handle.enable(),
+        Action::Disable => handle.disable(),
+        Action::Refresh => handle.refresh(),
+    }
     Ok(Done { done: action, server: servers::server(gateway, name)? })
+}
+
+/// Why an action makes no sense in this state, if it does not.
+fn senseless(name: &str, action: Action, state: StateKind) -> Option<String> {
+    let off = matches!(state, StateKind::Disabled | StateKind::Disabling);
+    match action {
+        Action::Restart if off => Some(format!("{name} is switched off: enable it instead")),
+        Action::Enable if !off && state != StateKind::PermanentlyFailed => {
+            Some(format!("{name} is switched on already ({state})"))
+        }
+        Action::Disable if off => Some(format!("{name} is switched off already")),
+        Action::Refresh if state != StateKind::Connected => {
+            Some(format!("{name} is not connected ({state}): it is listed when it is"))
+        }
+        _ => None,
+    }
 }

@@ -1,4 +1,4 @@
-//! The paths of the API, as one table: the OpenAPI page is made from it, and a test asks each of them.
+//! The paths of the API, as one table: the `OpenAPI` page is made from it, and a test asks each of them.
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
@@ -10,7 +10,7 @@ use super::model;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Endpoint {
     pub(crate) method: &'static str,
-    /// As in OpenAPI: what is in braces is a parameter.
+    /// As in `OpenAPI`: what is in braces is a parameter.
     pub(crate) path: &'static str,
     pub(crate) about: &'static str,
     /// Parameters after the question mark.
@@ -61,7 +61,7 @@ const AFTER: (&str, &str) = ("after", "only what comes after this number");
 #[rustfmt::skip]
 pub(crate) const ENDPOINTS: &[Endpoint] = &[
     get("/api/v1/gateway", of::<model::GatewayReport>, "The gateway itself"),
-    get("/api/v1/servers", of::<model::ServerList>, "All servers, in the order of the configuration"),
+    get("/api/v1/servers", of::<model::ServerList>, "All servers, by name"),
     get("/api/v1/servers/{server}", of::<model::ServerReport>, "One server"),
     act("/api/v1/servers/{server}/restart", "Drop its connection, or end its process, and start anew"),
     act("/api/v1/servers/{server}/enable", "Switch it on, until the configuration says otherwise"),
@@ -87,7 +87,7 @@ pub(crate) const ENDPOINTS: &[Endpoint] = &[
     Endpoint { answer: Answer::Anything, ..get("/api/v1/openapi.json", of::<Empty>, "This description") },
 ];
 
-/// The description of the API, in OpenAPI 3.1.
+/// The description of the API, in `OpenAPI` 3.1.
 pub(crate) fn openapi() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.definitions_path = "/components/schemas".into();

@@ -1,4 +1,4 @@
-//! What the admin API says, as types: the API writes them, the command line reads them, the OpenAPI page is made from them.
+//! What the admin API says, as types: the API writes them, the command line reads them, the `OpenAPI` page is made from them.
 //!
 //! Times are milliseconds of Unix time (`*_unix_ms`), lengths of time are milliseconds (`*_ms`). What is not known is
 //! `null`, never left out. Later versions may add fields, so whoever reads must not mind unknown ones.
@@ -57,7 +57,7 @@ pub(crate) enum Health {
     Draining,
 }
 
-/// All servers, in the order of the configuration.
+/// All servers, by name.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct ServerList {
     pub(crate) servers: Vec<ServerReport>,

@@ -10,9 +10,9 @@ use crate::observed::unix_ms;
 pub(crate) fn overview(front: &Front) -> GatewayReport {
     let gateway = &front.gateway;
     let servers = servers(gateway).servers;
-    let mut states: BTreeMap<String, usize> = BTreeMap::new();
+    let mut by_state: BTreeMap<String, usize> = BTreeMap::new();
     for server in &servers {
-        *states.entry(server.state.as_str().to_owned()).or_default() += 1;
+        *by_state.entry(server.state.as_str().to_owned()).or_default() += 1;
     }
     let draining = gateway.draining.is_cancelled();
     let troubled = servers.iter().any(|server| {
@@ -20,7 +20,7 @@ pub(crate) fn overview(front: &Front) -> GatewayReport {
         server.state == ServerState::Unusable || server.degraded || (server.enabled && !up)
     });
     let waiting = gateway.waiting_for();
-    let status = if draining {
+    let health = if draining {
         Health::Draining
     } else if !waiting.is_empty() {
         Health::Unhealthy
@@ -36,7 +36,7 @@ pub(crate) fn overview(front: &Front) -> GatewayReport {
         uptime_ms: u64::try_from(gateway.uptime().as_millis()).unwrap_or(u64::MAX),
         draining,
         ready: !draining && waiting.is_empty(),
-        status,
+        status: health,
         listen: front.place.address.to_string(),
         admin_listen: front.place.admin_address.map(|address| address.to_string()),
         config_files: front.place.config_files.clone(),
@@ -46,7 +46,7 @@ pub(crate) fn overview(front: &Front) -> GatewayReport {
         calls_held: servers.iter().map(|server| server.held).sum(),
         catalog_version: gateway.hub().catalog().version,
         warnings: gateway.name_warnings(),
-        servers: states,
+        servers: by_state,
     }
 }
 

@@ -27,10 +27,8 @@ impl Problem {
         known: impl Iterator<Item = &'a str>,
     ) -> Self {
         let meant = nearest(name, known);
-        let mut message = format!("no {what} is called {name:?}");
-        if let Some(meant) = meant {
-            message.push_str(&format!("; did you mean {meant:?}?"));
-        }
+        let hint = meant.map(|meant| format!("; did you mean {meant:?}?")).unwrap_or_default();
+        let message = format!("no {what} is called {name:?}{hint}");
         let nearest = meant.map(str::to_owned);
         Self { error: ProblemBody { code, message, nearest } }
     }

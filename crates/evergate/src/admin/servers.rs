@@ -117,7 +117,7 @@ fn per_client(gateway: &Gateway, name: &str, server: &Server, report: &mut Serve
     let connections: usize = clients.iter().map(|client| client.private.count(name)).sum();
     report.connections = Some(connections);
     if server.disabled {
-        report.why = "Switched off by the configuration.".to_owned();
+        "Switched off by the configuration.".clone_into(&mut report.why);
         return;
     }
     report.state = ServerState::PerClient;

@@ -81,24 +81,20 @@ pub(super) fn hint(status: &Status, around: Around<'_>) -> Option<String> {
 }
 
 fn connected(status: &Status, around: Around<'_>, for_long: &str) -> String {
-    let mut text = format!("Connected for {for_long}.");
-    let lost = around.history.iter().rev().find(|moment| {
+    let loss = around.history.iter().rev().find(|moment| {
         matches!(moment.state, ServerState::Reconnecting | ServerState::Disconnected)
     });
-    match (status.reconnects, lost) {
-        (0, _) => {}
-        (1, _) => text.push_str(" One earlier connection ended"),
-        (n, _) => text.push_str(&format!(" {n} earlier connections ended")),
+    let last = loss.map(|moment| {
+        let at = SystemTime::UNIX_EPOCH + Duration::from_millis(moment.at_unix_ms);
+        let ago = length(around.now.duration_since(at).unwrap_or_default());
+        format!(", the last {ago} ago ({})", moment.reason.replace('_', " "))
+    });
+    let last = last.unwrap_or_default();
+    match status.reconnects {
+        0 => format!("Connected for {for_long}."),
+        1 => format!("Connected for {for_long}. One earlier connection ended{last}."),
+        n => format!("Connected for {for_long}. {n} earlier connections ended{last}."),
     }
-    if status.reconnects > 0 {
-        if let Some(moment) = lost {
-            let at = SystemTime::UNIX_EPOCH + Duration::from_millis(moment.at_unix_ms);
-            let ago = length(around.now.duration_since(at).unwrap_or_default());
-            text.push_str(&format!(", the last {ago} ago ({})", moment.reason.replace('_', " ")));
-        }
-        text.push('.');
-    }
-    text
 }
 
 fn degraded(status: &Status, for_long: &str) -> String {

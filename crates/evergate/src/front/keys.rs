@@ -89,6 +89,7 @@ impl Keyring {
     }
 
     /// With one more, for whoever may read this process's own files. Where there are no keys none is needed.
+    #[allow(dead_code, reason = "for the command line")]
     pub(crate) fn with_local(mut self, secret: &str) -> Self {
         if !self.keys.is_empty() {
             let scopes = Scopes { admin: true, ..Scopes::default() };
@@ -211,6 +212,7 @@ impl Caller {
     }
 
     /// Whether the caller may see the metrics.
+    #[allow(dead_code, reason = "for the metrics")]
     pub(crate) fn may_see_metrics(&self) -> bool {
         self.0.as_ref().is_none_or(|rights| rights.scopes.admin || rights.scopes.metrics)
     }

@@ -257,10 +257,11 @@ fn events(gateway: Arc<Gateway>, after: Option<u64>) -> impl Stream<Item = Bytes
 type Following = (Arc<Gateway>, Follower, Interval, Option<Bytes>);
 
 async fn next_events(following: Following) -> Option<(Bytes, Following)> {
-    let (gateway, mut follower, mut ticks, mut first) = following;
-    let piece = match first.take() {
-        Some(first) => first,
-        None => tokio::select! {
+    let (gateway, mut follower, mut ticks, first) = following;
+    let piece = if let Some(first) = first {
+        first
+    } else {
+        tokio::select! {
             new = gateway.observed.feed.next(&mut follower) => {
                 let lines = new.iter().map(|one| {
                     format!("id: {}\nevent: {}\ndata: {}\n\n", one.n, one.what.name(), text(one))
@@ -269,7 +270,7 @@ async fn next_events(following: Following) -> Option<(Bytes, Following)> {
             }
             _ = ticks.tick() => SIGN_OF_LIFE,
             () = gateway.draining.cancelled() => return None,
-        },
+        }
     };
     Some((piece, (gateway, follower, ticks, None)))
 }

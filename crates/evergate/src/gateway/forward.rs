@@ -4,7 +4,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use evergate_runtime::{
-    Attribution, Handlers, Notification, RawJson, Reply, RpcError, ServerRequest,
+    Attribution, CallBuilder, Handlers, Notification, RawJson, Reply, RpcError, ServerHandle,
+    ServerRequest,
 };
 use http::HeaderMap;
 use serde_json::value::RawValue;
@@ -84,27 +85,7 @@ pub(super) async fn forward(
         },
     );
     let about_task = tasks::is_about_one(&method);
-    let mut call = match &tool {
-        Some(tool) => {
-            let params = params.unwrap_or_else(RawJson::empty_object);
-            let rules = settings.tools.overrides_for(tool);
-            let mut call = handle.call_tool_with(tool, params);
-            if let Some(timeout) = rules.timeout {
-                call = call.timeout(timeout);
-            }
-            if let Some(timeout) = rules.max_timeout {
-                call = call.max_timeout(timeout);
-            }
-            if let Some(hold) = rules.hold {
-                call = call.hold(hold);
-            }
-            if let Some(replay) = rules.replay {
-                call = call.replay(replay);
-            }
-            call
-        }
-        None => handle.request(method, params),
-    };
+    let mut call = begin(&handle, settings, method, params, tool.as_deref());
     let rounds = context.rounds.as_ref();
     let (caller, handlers) = match rounds {
         Some(rounds) => (rounds.caller, questions_in_rounds(client, rounds)),
@@ -179,6 +160,33 @@ pub(super) async fn forward(
             Answer::Error(error_body::of_call(&error, Some(&handle.status())))
         }
     }
+}
+
+/// The call, with what the configuration says of its tool.
+fn begin(
+    handle: &ServerHandle,
+    settings: &Server,
+    method: String,
+    params: Option<RawJson>,
+    tool: Option<&str>,
+) -> CallBuilder {
+    let Some(tool) = tool else { return handle.request(method, params) };
+    let params = params.unwrap_or_else(RawJson::empty_object);
+    let rules = settings.tools.overrides_for(tool);
+    let mut call = handle.call_tool_with(tool, params);
+    if let Some(timeout) = rules.timeout {
+        call = call.timeout(timeout);
+    }
+    if let Some(timeout) = rules.max_timeout {
+        call = call.max_timeout(timeout);
+    }
+    if let Some(hold) = rules.hold {
+        call = call.hold(hold);
+    }
+    if let Some(replay) = rules.replay {
+        call = call.replay(replay);
+    }
+    call
 }
 
 // === impl Logs ===

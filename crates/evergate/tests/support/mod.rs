@@ -267,6 +267,16 @@ impl Http {
             .unwrap()
     }
 
+    /// Any request, with these headers alone.
+    pub(crate) async fn ask(
+        &self,
+        method: Method,
+        headers: &[(&str, &str)],
+        body: impl Into<Bytes>,
+    ) -> Answer {
+        Answer::of(self.send(method, headers, body).await).await
+    }
+
     pub(crate) async fn get(&self, headers: &[(&str, &str)]) -> Answer {
         Answer::of(self.send(Method::GET, headers, "").await).await
     }

@@ -168,7 +168,7 @@ mod tests {
         let mut owner = [0; 32];
         owner[..16].copy_from_slice(&uid);
         let kind = Kind::Principal { is_known: true, owner };
-        Client::stateless(uid, Caller::anonymous(), Scope::All, kind)
+        Client::stateless(uid, Caller::anonymous(), Scope::All, kind, None)
     }
 
     /// A call that waits for ever, and how to see whether it still does.

@@ -96,6 +96,7 @@ mod tests {
                 Caller::anonymous(),
                 scope,
                 Kind::Principal { is_known: true, owner: [0; 32] },
+                None,
             )
         };
         let result = |text: &str| RawJson::from_text(text.to_owned()).unwrap();
