@@ -19,7 +19,7 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// The configuration in the ConfigMap: what is further to the right than its key.
+/// The configuration in the `ConfigMap`: what is further to the right than its key.
 fn mapped_config() -> String {
     let text = read("kubernetes/configmap.yaml");
     let (_, block) = text.split_once("  evergate.json: |\n").unwrap();
@@ -72,9 +72,9 @@ fn the_configurations_can_be_used_with_the_variables_that_are_there() {
     assert!(stdout(&output).contains("0.0.0.0:8080"), "{}", stdout(&output));
 
     let composed = read("docker/evergate.json");
-    let compose = read("docker/compose.yaml");
+    let compose_file = read("docker/compose.yaml");
     for name in variables(&composed) {
-        assert!(compose.contains(&format!("      {name}: ")), "{name} is not in compose.yaml");
+        assert!(compose_file.contains(&format!("      {name}: ")), "{name} is not in compose.yaml");
     }
     let key = BTreeMap::from([("EVERGATE_KEY".to_owned(), "a".repeat(64))]);
     let output = check(&composed, &key);

@@ -5,6 +5,7 @@
 mod commands;
 mod completions;
 mod deploy;
+mod docs;
 mod examples;
 mod man;
 mod reference;
