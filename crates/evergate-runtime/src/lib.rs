@@ -55,7 +55,7 @@ pub use error::{CallError, CallFailure, SharedError, UnknownServer};
 pub use handlers::{Attribution, Handlers, ServerRequest};
 pub use hub::{Hub, HubBuilder, NotReady, ShutdownReport};
 pub use lifecycle::{Generation, OnExhausted, Reason, Restart, StateKind};
-pub use observe::{HubEvent, Notification, Status, Transition};
+pub use observe::{AttemptEnd, Happening, HubEvent, Notification, RateLimited, Status, Transition};
 pub use protocol::{ProtocolVersion, RawJson, RpcError};
 pub use retry::{Backoff, InvalidBackoff, Outcome, ReconnectLimiter, Replay};
 pub use server::{ServerHandle, StatusWatch, SubscribeError};

@@ -1,18 +1,33 @@
 //! The command line.
 
+mod actions;
 mod call;
 mod check;
 mod completions;
+mod connect;
+mod doctor;
+mod events;
+mod following;
+mod import;
+mod logs;
 mod man;
+mod running;
+#[cfg(test)]
+mod samples;
 mod schema;
 mod serve;
 mod source;
+mod status;
 mod stdio;
+mod terminal;
 mod tools;
+mod why;
+mod words;
 mod wrap;
 
 use clap::{Parser, Subcommand};
 
+use crate::admin::model::Action;
 use crate::demo;
 use crate::exit_code::Failure;
 use crate::logging::{self, LogFormat};
@@ -28,7 +43,8 @@ use crate::serve::HandedOver;
 #[command(
     version,
     args_conflicts_with_subcommands = true,
-    after_help = "Exit codes: 0 ok, 64 bad usage or configuration, 69 unavailable, 70 internal.\n\
+    after_help = "Exit codes: 0 ok, 1 a server is in trouble, 64 bad usage or configuration, 69 unavailable, 70 internal,\n\
+                  77 a key is missing.\n\
                   RUST_LOG chooses what is logged, as in RUST_LOG=debug."
 )]
 pub(crate) struct Cli {
@@ -49,6 +65,27 @@ enum Command {
     Check(check::Check),
     Tools(tools::Tools),
     Call(call::Call),
+    Status(status::Status),
+    Why(why::Why),
+    /// Drop servers' connections, or end their processes, and start anew.
+    ///
+    /// Calls wait meanwhile, as with every reconnect.
+    Restart(actions::OnServers),
+    /// Switch servers on that are switched off, or that were given up.
+    ///
+    /// Lasts until the gateway restarts, or the configuration says otherwise.
+    Enable(actions::OnServers),
+    /// Switch servers off: their calls end, their tools are no longer offered.
+    ///
+    /// Lasts until the gateway restarts, or the configuration says otherwise.
+    Disable(actions::OnServers),
+    /// Have servers list anew what they offer.
+    Refresh(actions::OnServers),
+    Events(events::Events),
+    Logs(logs::Logs),
+    Import(import::Import),
+    Connect(connect::Connect),
+    Doctor(doctor::Doctor),
     /// Print the JSON Schema of a configuration, for editors.
     Schema,
     Completions(completions::Completions),
@@ -85,6 +122,17 @@ impl Cli {
             Command::Check(check) => check.run(),
             Command::Tools(tools) => runtime.block_on(tools.run()),
             Command::Call(call) => runtime.block_on(call.run()),
+            Command::Status(status) => runtime.block_on(status.run()),
+            Command::Why(why) => runtime.block_on(why.run()),
+            Command::Restart(servers) => runtime.block_on(servers.run(Action::Restart)),
+            Command::Enable(servers) => runtime.block_on(servers.run(Action::Enable)),
+            Command::Disable(servers) => runtime.block_on(servers.run(Action::Disable)),
+            Command::Refresh(servers) => runtime.block_on(servers.run(Action::Refresh)),
+            Command::Events(events) => runtime.block_on(events.run()),
+            Command::Logs(logs) => runtime.block_on(logs.run()),
+            Command::Import(import) => import.run(),
+            Command::Connect(connect) => connect.run(),
+            Command::Doctor(doctor) => runtime.block_on(doctor.run()),
             Command::Schema => schema::run(),
             Command::Completions(completions) => completions.run(),
             Command::Man(man) => man.run(),

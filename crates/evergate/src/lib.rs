@@ -4,9 +4,11 @@
 //! `evergate-runtime`.
 
 mod admin;
+mod admin_client;
 mod cancelled;
 mod cli;
 mod config;
+mod connect;
 mod demo;
 mod exit_code;
 mod front;
@@ -15,10 +17,15 @@ mod front;
 pub mod fuzzing;
 mod gateway;
 mod hash;
+mod import;
+mod json_text;
 mod logging;
+mod metrics;
 mod observed;
+mod on_path;
 mod output;
 mod random;
+mod safe_write;
 mod sealed;
 mod serve;
 mod state;

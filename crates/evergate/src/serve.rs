@@ -30,7 +30,7 @@ use crate::front::{Face, Front, Place, Policy, listener, stdio};
 use crate::gateway::Gateway;
 use crate::gateway::client::Scope;
 use crate::output;
-use crate::state::{self, StateDir, uid_hex};
+use crate::state::{self, Announced, Control, StateDir, uid_hex};
 use crate::tasks::Tasks;
 use carriers::Carriers;
 pub(crate) use handed_over::HandedOver;
@@ -47,7 +47,9 @@ pub(crate) struct Options {
     pub(crate) handed_over: HandedOver,
 }
 
-const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+/// Unless somebody says otherwise.
+pub(crate) const DEFAULT_LISTEN: SocketAddr =
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 /// How long connections may take to end once there is nothing left to answer.
 const LAST_BYTES: Duration = Duration::from_secs(2);
 /// How long the end may take besides: servers close, files are written. Generous, since a supervisor kills when it is over.
@@ -83,12 +85,22 @@ pub(crate) async fn http(
         (None, Some(address)) => Some(bind(address).await?),
         (handed_over, _) => handed_over,
     };
-    let place = Place {
-        address: tcp.local_addr()?,
-        admin_address: admin.as_ref().map(std::net::TcpListener::local_addr).transpose()?,
-        config_files: shown(sources.as_ref().map(|(_, sources)| sources)),
+    let address = tcp.local_addr()?;
+    let admin_address = admin.as_ref().map(std::net::TcpListener::local_addr).transpose()?;
+    let files = sources.as_ref().map_or(&[][..], |(_, sources)| &sources.files);
+    let control = match &state {
+        Some(_) => {
+            let url = format!("http://{}", reachable(admin_address.unwrap_or(address)));
+            Some(Control::new(url, files)?)
+        }
+        None => None,
     };
-    let address = place.address;
+    let place = Place {
+        address,
+        admin_address,
+        config_files: files.iter().map(|file| file.display().to_string()).collect(),
+        local_key: control.as_ref().map(|control| control.key.clone()),
+    };
     let policy = policy(&config.gateway, &place);
     let gateway = start(config, state.as_ref())?;
     let front = Arc::new(Front::new(gateway.clone(), Sessions::new(keys, saved), policy, place));
@@ -121,6 +133,8 @@ pub(crate) async fn http(
         connections.spawn(stop.clone().run_until_cancelled_owned(reloading));
     }
     connections.spawn(stop.clone().run_until_cancelled_owned(supervisor::stay_alive()));
+    // To the very end: a gateway that drains can be looked at, too.
+    let _announced = announce(state.as_ref(), control);
     let url = format!("http://{}/mcp", reachable(address));
     output::line(&url)?;
     supervisor::tell(News::Ready(&url));
@@ -281,6 +295,7 @@ fn policy(settings: &config::Gateway, place: &Place) -> Policy {
         servers: texts(&key.servers),
         tools: texts(&key.tools),
         scopes: key.scopes,
+        rate_limit: key.rate_limit,
     });
     let guard = |address| {
         OriginGuard::new(
@@ -290,16 +305,21 @@ fn policy(settings: &config::Gateway, place: &Place) -> Policy {
             &settings.allowed_origins,
         )
     };
-    Policy {
-        keyring: Keyring::new(keys),
-        guard: guard(place.address),
-        admin_guard: place.admin_address.map(guard),
+    let mut keyring = Keyring::new(keys);
+    if let Some(local) = &place.local_key {
+        keyring = keyring.with_local(local.expose());
     }
+    Policy { keyring, guard: guard(place.address), admin_guard: place.admin_address.map(guard) }
 }
 
-fn shown(sources: Option<&Sources>) -> Vec<String> {
-    let files = sources.map_or(&[][..], |sources| &sources.files);
-    files.iter().map(|file| file.display().to_string()).collect()
+/// Tells the command line where this gateway is, until the result is dropped. One that is not told still serves.
+fn announce(state: Option<&StateDir>, control: Option<Control>) -> Option<Announced> {
+    let (state, control) = state.zip(control)?;
+    let announced = state.announce(control);
+    let warn = |error: &std::io::Error| {
+        tracing::warn!(%error, "commands such as `evergate status` will need --url");
+    };
+    announced.inspect_err(warn).ok()
 }
 
 /// Starts the servers, with what they offered in an earlier run.

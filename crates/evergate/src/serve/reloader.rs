@@ -64,14 +64,14 @@ async fn keep_up(
         }
         known = now;
         supervisor::tell(News::Reloading);
-        if let Some(config) = load(&sources) {
-            apply(&gateway, config, &also);
-        }
+        let applied = load(&sources).is_some_and(|config| apply(&gateway, config, &also));
+        gateway.observed.metrics.reloaded(applied);
         supervisor::tell(News::Reloaded);
     }
 }
 
-fn apply(gateway: &Arc<Gateway>, mut config: Config, also: &impl Fn(&Config)) {
+/// Says whether it is in force now.
+fn apply(gateway: &Arc<Gateway>, mut config: Config, also: &impl Fn(&Config)) -> bool {
     let running = gateway.config();
     let (before, after) = (&running.gateway, &mut config.gateway);
     if before.listen != after.listen
@@ -91,14 +91,18 @@ fn apply(gateway: &Arc<Gateway>, mut config: Config, also: &impl Fn(&Config)) {
     }
     also(&config);
     match gateway.reload(config) {
-        Ok(changes) => tracing::info!(
-            added = changes.added.join(", "),
-            changed = changes.changed.join(", "),
-            removed = changes.removed.join(", "),
-            "configuration reloaded"
-        ),
+        Ok(changes) => {
+            tracing::info!(
+                added = changes.added.join(", "),
+                changed = changes.changed.join(", "),
+                removed = changes.removed.join(", "),
+                "configuration reloaded"
+            );
+            true
+        }
         Err(error) => {
             tracing::error!(%error, "the new configuration cannot be used: the running one stays");
+            false
         }
     }
 }

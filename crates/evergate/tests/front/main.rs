@@ -20,6 +20,7 @@ mod basics;
 mod calls;
 mod health;
 mod held_calls;
+mod key_limits;
 mod legacy_sse;
 mod listening;
 mod origins;

@@ -4,9 +4,12 @@
 
 mod commands;
 mod completions;
+mod connecting;
 mod deploy;
 mod docs;
+mod doctoring;
 mod examples;
+mod importing;
 mod man;
 mod reference;
 #[cfg(unix)]
