@@ -74,3 +74,9 @@ pub mod wire {
         Ends, EventDecoder, EventTooLarge, Line, LineSplitter, ServerEvent,
     };
 }
+
+/// The examples of the embedding guide, so that they cannot grow stale.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/embedding.md")]
+#[derive(Debug)]
+pub struct EmbeddingGuide;

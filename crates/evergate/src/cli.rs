@@ -3,12 +3,14 @@
 mod actions;
 mod call;
 mod check;
+mod completions;
 mod connect;
 mod doctor;
 mod events;
 mod following;
 mod import;
 mod logs;
+mod man;
 mod running;
 #[cfg(test)]
 mod samples;
@@ -29,6 +31,7 @@ use crate::admin::model::Action;
 use crate::demo;
 use crate::exit_code::Failure;
 use crate::logging::{self, LogFormat};
+use crate::serve::HandedOver;
 
 /// Keeps MCP connections alive.
 ///
@@ -85,6 +88,8 @@ enum Command {
     Doctor(doctor::Doctor),
     /// Print the JSON Schema of a configuration, for editors.
     Schema,
+    Completions(completions::Completions),
+    Man(man::Man),
     /// Show what recovery looks like: two servers, everything that usually goes wrong, what became of each call.
     Demo,
     /// The demonstration's own child: an MCP server on standard input and output.
@@ -104,9 +109,14 @@ impl Cli {
             _ => "error",
         };
         logging::start(self.log_format, level);
+        // Before there are threads.
+        let handed_over = match command {
+            Command::Serve(_) => HandedOver::take()?,
+            _ => HandedOver::default(),
+        };
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let result = match command {
-            Command::Serve(serve) => runtime.block_on(serve.run()),
+            Command::Serve(serve) => runtime.block_on(serve.run(handed_over)),
             Command::Stdio(stdio) => runtime.block_on(stdio.run()),
             Command::Wrap(wrap) => runtime.block_on(wrap.run()),
             Command::Check(check) => check.run(),
@@ -124,6 +134,8 @@ impl Cli {
             Command::Connect(connect) => connect.run(),
             Command::Doctor(doctor) => runtime.block_on(doctor.run()),
             Command::Schema => schema::run(),
+            Command::Completions(completions) => completions.run(),
+            Command::Man(man) => man.run(),
             Command::Demo => runtime.block_on(demo::run()).map_err(Failure::from),
             Command::DemoServer => {
                 runtime.block_on(demo::serve_stdio());

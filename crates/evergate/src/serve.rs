@@ -1,11 +1,13 @@
 //! The gateway as a process: from a configuration to a listener, and from a signal to an orderly end.
 
 mod carriers;
+mod handed_over;
 mod keeper;
 mod open_files;
 mod recorders;
 mod reloader;
 mod signals;
+mod supervisor;
 mod token_watch;
 
 use std::collections::BTreeMap;
@@ -21,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{self, Config, Sources};
 use crate::exit_code::Failure;
 use crate::front::keys::{KeyEntry, Keyring};
+use crate::front::listener::{Door, LAST_REQUESTS};
 use crate::front::origin_guard::OriginGuard;
 use crate::front::session_id::{SessionFacts, SessionKeys};
 use crate::front::sessions::Sessions;
@@ -31,8 +34,10 @@ use crate::output;
 use crate::state::{self, Announced, Control, StateDir, uid_hex};
 use crate::tasks::Tasks;
 use carriers::Carriers;
+pub(crate) use handed_over::HandedOver;
 use recorders::Recorders;
 use signals::{Hangups, Signals};
+use supervisor::News;
 
 /// What the command line says about serving.
 #[derive(Debug)]
@@ -40,6 +45,8 @@ pub(crate) struct Options {
     pub(crate) listen: Option<SocketAddr>,
     pub(crate) state_dir: Option<PathBuf>,
     pub(crate) allow_unauthenticated: bool,
+    /// Goes before any address.
+    pub(crate) handed_over: HandedOver,
 }
 
 /// Unless somebody says otherwise.
@@ -47,6 +54,8 @@ pub(crate) const DEFAULT_LISTEN: SocketAddr =
     SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 /// How long connections may take to end once there is nothing left to answer.
 const LAST_BYTES: Duration = Duration::from_secs(2);
+/// How long the end may take besides: servers close, files are written. Generous, since a supervisor kills when it is over.
+const TO_CLOSE: Duration = Duration::from_secs(30);
 
 /// Serves over HTTP until told to end. `sources` is what to read again when it changes.
 pub(crate) async fn http(
@@ -57,8 +66,10 @@ pub(crate) async fn http(
     let mut signals = Signals::new()?;
     open_files::raise_limit();
     let sources = sources.map(|sources| (reloader::contents(&sources.files), sources));
-    let address = options.listen.or(config.gateway.listen).unwrap_or(DEFAULT_LISTEN);
-    let admin_address = config.gateway.admin_listen;
+    let HandedOver { mcp, admin } = options.handed_over;
+    let said = options.listen.or(config.gateway.listen);
+    let address = address_of(mcp.as_ref(), said)?.unwrap_or(DEFAULT_LISTEN);
+    let admin_address = address_of(admin.as_ref(), config.gateway.admin_listen)?;
     if !options.allow_unauthenticated {
         for address in [Some(address), admin_address].into_iter().flatten() {
             config.gateway.may_listen_on(address).map_err(Failure::usage)?;
@@ -67,13 +78,17 @@ pub(crate) async fn http(
     let state = open_state(options.state_dir, sources.as_ref().map(|(_, sources)| sources))?;
     let keys = session_keys(&config.gateway, state.as_ref())?;
     let saved = state.as_ref().map(StateDir::load_sessions).unwrap_or_default();
-    let tcp = bind(address).await?;
-    let admin = match admin_address {
-        Some(address) => Some(bind(address).await?),
-        None => None,
+    let are_handed_over = (mcp.is_some(), admin.is_some());
+    let tcp = match mcp {
+        Some(socket) => socket,
+        None => bind(address).await?,
+    };
+    let admin = match (admin, admin_address) {
+        (None, Some(address)) => Some(bind(address).await?),
+        (handed_over, _) => handed_over,
     };
     let address = tcp.local_addr()?;
-    let admin_address = admin.as_ref().map(TcpListener::local_addr).transpose()?;
+    let admin_address = admin.as_ref().map(std::net::TcpListener::local_addr).transpose()?;
     let files = sources.as_ref().map_or(&[][..], |(_, sources)| &sources.files);
     let control = match &state {
         Some(_) => {
@@ -98,11 +113,16 @@ pub(crate) async fn http(
     let front = Arc::new(Front::new(gateway.clone(), Sessions::new(keys, saved), policy, place));
 
     let (connections, stop) = (Tasks::default(), CancellationToken::new());
-    let carriers = Carriers::start(&tcp.into_std()?, &front, &connections, &stop)?;
+    // Whoever comes in no more may still be answered: a door closes first, or with everything else.
+    let door = |is_handed_over| Door { closed: stop.child_token(), is_handed_over };
+    let public = door(are_handed_over.0);
+    let carriers = Carriers::start(&tcp, &front, &connections, &public)?;
+    drop(tcp);
     if let Some(admin) = admin {
-        let (front, tasks, stop) = (front.clone(), connections.clone(), stop.clone());
+        let (front, tasks, door) = (front.clone(), connections.clone(), door(are_handed_over.1));
+        let admin = TcpListener::from_std(admin)?;
         let serving =
-            listener::serve(admin, Face::Admin, front, tasks, listener::Places::default(), stop);
+            listener::serve(admin, Face::Admin, front, tasks, listener::Places::default(), door);
         connections.spawn(serving);
     }
     connections.spawn(stop.clone().run_until_cancelled_owned(sweep(front.clone())));
@@ -119,16 +139,25 @@ pub(crate) async fn http(
         let reloading = reloader::run(sources, loaded, front.clone(), Hangups::new());
         connections.spawn(stop.clone().run_until_cancelled_owned(reloading));
     }
+    connections.spawn(stop.clone().run_until_cancelled_owned(supervisor::stay_alive()));
     // To the very end: a gateway that drains can be looked at, too.
     let _announced = announce(state.as_ref(), control);
-    output::line(&format!("http://{}/mcp", reachable(address)))?;
+    let url = format!("http://{}/mcp", reachable(address));
+    output::line(&url)?;
+    supervisor::tell(News::Ready(&url));
 
     tokio::select! {
         () = signals.end() => tracing::info!("told to end: draining"),
         () = front.close_asked.cancelled() => tracing::info!("asked to close: draining"),
     }
     let drain = gateway.config().gateway.drain;
+    supervisor::tell(News::Stopping(drain + TO_CLOSE));
     let ending = async {
+        if public.is_handed_over {
+            // Those who come from now on wait for the next process, and nobody need be refused. Operators may look on.
+            public.closed.cancel();
+            tokio::time::sleep(LAST_REQUESTS).await;
+        }
         if let Some(state) = &state {
             // Now: servers that are switched off offer nothing any more.
             keeper::save_catalogs(state, &gateway).await;
@@ -213,6 +242,21 @@ pub(crate) async fn pipes(
     }
 }
 
+/// Of a socket that was handed over, else what was said.
+fn address_of(
+    handed_over: Option<&std::net::TcpListener>,
+    said: Option<SocketAddr>,
+) -> Result<Option<SocketAddr>, Failure> {
+    Ok(handed_over.map(std::net::TcpListener::local_addr).transpose()?.or(said))
+}
+
+async fn bind(address: SocketAddr) -> Result<std::net::TcpListener, Failure> {
+    let bound = TcpListener::bind(address).await;
+    bound
+        .and_then(TcpListener::into_std)
+        .map_err(|error| Failure::unavailable(format!("cannot listen on {address}: {error}")))
+}
+
 /// The directory that was given, else the usual one for these files, else none.
 fn open_state(
     given: Option<PathBuf>,
@@ -276,11 +320,6 @@ fn policy(settings: &config::Gateway, place: &Place) -> Policy {
         keyring = keyring.with_local(local.expose());
     }
     Policy { keyring, guard: guard(place.address), admin_guard: place.admin_address.map(guard) }
-}
-
-async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
-    let bound = TcpListener::bind(address).await;
-    bound.map_err(|error| Failure::unavailable(format!("cannot listen on {address}: {error}")))
 }
 
 /// Tells the command line where this gateway is, until the result is dropped. One that is not told still serves.

@@ -3,6 +3,9 @@
 //! Codes from -32768 to -32000 belong to JSON-RPC and MCP; what only a gateway can say has codes outside of that. An
 //! error of a server's own passes unchanged.
 
+#[cfg(test)]
+mod page;
+
 use std::time::Duration;
 
 use evergate_runtime::{CallError, CallFailure, Outcome, RawJson, Status};

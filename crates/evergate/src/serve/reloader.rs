@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::policy;
 use super::signals::Hangups;
+use super::supervisor::{self, News};
 use crate::config::{Config, Sources};
 use crate::front::Front;
 use crate::gateway::Gateway;
@@ -66,8 +67,10 @@ async fn keep_up(
             continue;
         }
         known = now;
+        supervisor::tell(News::Reloading);
         let applied = load(&sources).is_some_and(|config| apply(&gateway, config, &also));
         gateway.observed.metrics.reloaded(applied);
+        supervisor::tell(News::Reloaded);
     }
 }
 

@@ -17,6 +17,7 @@ mod asking;
 mod auth_out;
 mod boundaries;
 mod catalog;
+mod handed_over;
 mod holding;
 mod isolation;
 mod large_results;
