@@ -12,5 +12,6 @@ mod gateway_restarts;
 mod inspector;
 mod server_requests;
 mod server_restarts;
+mod traces;
 mod under_load;
 mod without_handshake;
