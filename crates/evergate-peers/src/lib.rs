@@ -80,6 +80,15 @@ pub fn installed(path: &str) -> PathBuf {
     file
 }
 
+/// `prometheus` or `promtool`: the system's, or the one that was unpacked.
+pub fn prometheus_program(name: &str) -> PathBuf {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut places = std::env::split_paths(&path).map(|folder| folder.join(name));
+    places
+        .find(|file| file.is_file())
+        .unwrap_or_else(|| installed(&format!("prometheus/usr/bin/{name}")))
+}
+
 /// A program of an npm package.
 pub fn npm_program(package: &str) -> PathBuf {
     installed(&format!("node/node_modules/@modelcontextprotocol/{package}/dist/index.js"))

@@ -30,11 +30,11 @@ pub use result_stream::{Reply, ResultStream};
 use result_type::ResultType;
 use rounds::{Repeats, Round, Taken};
 
-use crate::connection::{CallTrack, Lease};
+use crate::connection::{CallTrack, CallWatch, Lease};
 use crate::error::{CallError, CallFailure, SharedError};
 use crate::lifecycle::{Generation, Loss};
 use crate::protocol::RawJson;
-use crate::retry::{Decision, Outcome, Replay, Sent, decide};
+use crate::retry::{Decision, Limited, Outcome, Replay, Sent, decide};
 use crate::slot::Slot;
 use crate::transport::{Answer, BegunResult, Received, SendFailure, Sign, TransportError};
 
@@ -67,6 +67,8 @@ struct Call {
     takes_pieces: bool,
     /// Its caller speaks for itself, and wants the server's answer whatever it is.
     verbatim: bool,
+    /// Only to see whether the server is there: what it says of our rate is no news.
+    keeps_alive: bool,
     /// Whoever ends the server or the hub waits for it.
     _counted: (TaskTrackerToken, TaskTrackerToken),
     /// The server asked for something, and this is what it is to be asked again with.
@@ -358,7 +360,7 @@ impl Call {
         };
         // In place: a future that is moved takes up its room twice, and this one is large.
         let mut sending = std::pin::pin!(lease.send(message, &watch, &takes_pieces));
-        Ok(tokio::select! {
+        let attempt = tokio::select! {
             biased;
             result = &mut sending => match result {
                 Ok(Received::Answer(answer)) => Attempt::Answered(answer),
@@ -367,7 +369,30 @@ impl Call {
             },
             () = self.cancelled() => Attempt::Cancelled { sent: watch.give_up() },
             () = self.clock.expired() => Attempt::TimedOut { sent: watch.give_up() },
-        })
+        };
+        self.note_rate(&attempt, &watch);
+        Ok(attempt)
+    }
+
+    /// Notes whether the server limits our rate.
+    fn note_rate(&self, attempt: &Attempt, watch: &CallWatch) {
+        if self.keeps_alive {
+            return;
+        }
+        let limited = match attempt {
+            Attempt::Answered(Ok(result)) if self.request.tool().is_some() => {
+                Limited::of_result(result)
+            }
+            Attempt::Answered(Err(error)) => watch.limited().or_else(|| Limited::of_error(error)),
+            Attempt::Answered(Ok(_)) | Attempt::Begun(_) => None,
+            Attempt::Failed(failure) => {
+                let error = || failure.answer.as_ref().and_then(Limited::of_error);
+                let Some(limited) = watch.limited().or_else(error) else { return };
+                Some(limited)
+            }
+            Attempt::Kept(_) | Attempt::TimedOut { .. } | Attempt::Cancelled { .. } => return,
+        };
+        self.slot.note_rate(limited);
     }
 
     /// Whether the connection that failed a request is given up within a moment.

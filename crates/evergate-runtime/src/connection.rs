@@ -184,6 +184,16 @@ impl Connection {
         }
     }
 
+    /// Requests made on it so far.
+    pub(crate) fn requests(&self) -> u64 {
+        self.next_id.load(Ordering::Relaxed)
+    }
+
+    /// Calls are under way on it.
+    pub(crate) fn is_leased(&self) -> bool {
+        !self.leases.is_empty()
+    }
+
     pub(crate) fn detach(&self) {
         self.detached.cancel();
     }

@@ -3,6 +3,7 @@
 mod dial;
 mod remembered;
 mod telling;
+mod witnessed;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,13 +16,14 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use dial::Dialing;
 use remembered::{Learnt, Remembered};
 use telling::Telling;
+use witnessed::{Place, Witnessed};
 
 use crate::catalog::keep_fresh;
 use crate::connection::Connection;
 use crate::error::{SharedError, chain};
 use crate::lifecycle::{Effect, Event, Generation, Lifecycle, Manner, StateKind};
-use crate::observe::{Dialed, HubEvent, Status, Transition};
-use crate::slot::{Published, Slot, follow};
+use crate::observe::{AttemptEnd, Dialed, Happening, HubEvent, Status, Transition};
+use crate::slot::{Published, Slot, follow, keep_alive};
 use crate::transport::http::listen::listen;
 use crate::transport::{Link, OpenError};
 
@@ -37,6 +39,8 @@ pub(crate) enum Input {
         event: Event,
         heard: oneshot::Sender<()>,
     },
+    /// What the status shows besides changed.
+    Publish,
     Dialed {
         generation: Generation,
         began: SystemTime,
@@ -69,6 +73,7 @@ pub(crate) struct Driver {
     stale_events: u64,
     last_failure: Option<SharedError>,
     last_failure_at: Option<SystemTime>,
+    witnessed: Witnessed,
     telling: Telling,
     /// It was retired, and its calls are done.
     drained: bool,
@@ -94,6 +99,7 @@ impl Driver {
         stop: CancellationToken,
     ) -> Self {
         Self {
+            witnessed: Witnessed::new(slot.shared.witness.clone(), slot.name.clone()),
             slot,
             inputs,
             lifecycle,
@@ -117,6 +123,7 @@ impl Driver {
     /// Runs until the slot is retired or the hub shuts down, and everything this slot opened is closed, or until the
     /// hub is dropped.
     pub(crate) async fn run(mut self) {
+        self.witnessed.tell(Happening::Began(self.lifecycle.state().kind()));
         while !(self.slot.is_leaving() && self.lifecycle.is_at_rest()) {
             let action = self.next_action().await;
             match action {
@@ -138,6 +145,7 @@ impl Driver {
                     // Whoever asked may have given up.
                     let _ = heard.send(());
                 }
+                Action::Input(Input::Publish) => self.publish(None),
                 Action::Input(Input::Dialed { generation, began, took, result }) => {
                     self.tell_dialed(generation, (began, took), &result);
                     self.dialed(generation, result);
@@ -154,6 +162,7 @@ impl Driver {
                 Action::Stop => break,
             }
         }
+        self.witnessed.tell(Happening::Ended(self.lifecycle.state().kind()));
         // A dropped hub closes nothing in an orderly way. Handles may outlive it and must find nothing.
         for connection in self.connections.values() {
             connection.abandon();
@@ -221,11 +230,13 @@ impl Driver {
             Ok((connection, learnt)) => {
                 self.remembered.succeeded(learnt, now);
                 self.connections.insert(generation, connection);
+                self.witnessed.tell(Happening::Attempted(AttemptEnd::Ok));
                 self.apply(Event::DialSucceeded { generation }, None);
             }
             Err(error) => {
                 self.remembered.failed(&error, now);
                 let failure = error.dial_failure();
+                self.witnessed.tell(Happening::Attempted(failure.into()));
                 let error = Some(error)
                     .filter(|error| !matches!(error, OpenError::Aborted))
                     .map(SharedError::new);
@@ -244,7 +255,7 @@ impl Driver {
             self.connections.remove(&generation);
         }
         self.telling.note(&event);
-        let before = (self.lifecycle.state().kind(), self.lifecycle.current());
+        let before = self.place();
         let now = Instant::now().into_std();
         let (next, effects) = self.lifecycle.clone().step(event, now);
         self.lifecycle = next;
@@ -252,20 +263,34 @@ impl Driver {
             self.last_failure = Some(error);
             self.last_failure_at = Some(SystemTime::now());
         }
-        let after = (self.lifecycle.state().kind(), self.lifecycle.current());
-        if before.0 != after.0 {
+        let after = self.place();
+        if before.state != after.state {
             self.since = SystemTime::now();
         }
-        if after.1.is_some() && after.1 != before.1 {
-            self.installed = after.1;
+        if after.current.is_some() && after.current != before.current {
+            self.installed = after.current;
             self.installed_at = Some(SystemTime::now());
             self.installs += 1;
         }
-        let transition = (before != after).then(|| self.transition(before.0, after.0, &event));
+        let process = after.current.and_then(|current| self.connections.get(&current));
+        let process = process.is_some_and(|connection| connection.link().pid().is_some());
+        let reason = self.lifecycle.reason();
+        self.witnessed.stepped((before, after), &event, reason, process);
+        let changed = (before.state, before.current) != (after.state, after.current);
+        let transition = changed.then(|| self.transition(before.state, after.state, &event));
         // Before the effects: whoever an effect wakes, by cutting its connection say, finds the new state.
         self.publish(transition);
         for effect in effects {
             self.carry_out(effect);
+        }
+    }
+
+    fn place(&self) -> Place {
+        let lifecycle = &self.lifecycle;
+        Place {
+            state: lifecycle.state().kind(),
+            current: lifecycle.current(),
+            in_doubt: lifecycle.is_in_doubt(),
         }
     }
 
@@ -324,6 +349,7 @@ impl Driver {
             // Boxed because it is large, and mostly there is nothing to restore.
             let restoring = restored.side_state.restore(&connection, &restored.name, within, news);
             Box::pin(restoring).await;
+            keep_alive(restored, connection).await;
         }));
     }
 
@@ -386,6 +412,7 @@ impl Driver {
             last_garbage: None,
             held: 0,
             in_flight: 0,
+            rate_limited: None,
             in_doubt: lifecycle.is_in_doubt(),
             returning: lifecycle.is_returning(),
         };

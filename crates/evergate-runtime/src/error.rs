@@ -79,6 +79,14 @@ pub enum CallFailure {
         /// The limit.
         limit: usize,
     },
+    /// The server limits our rate, and is left alone for a while; see [`Settings::rate_limit`](crate::Settings::rate_limit).
+    #[error(
+        "rate limited: the server refused too many calls, and gets none for another {retry_in:.1?}"
+    )]
+    RateLimited {
+        /// When a call may get through again, counted from now.
+        retry_in: Duration,
+    },
     /// The call's own time ran out.
     #[error("no answer within {after:?}")]
     TimedOut {

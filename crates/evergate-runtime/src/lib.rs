@@ -55,7 +55,9 @@ pub use error::{CallError, CallFailure, SharedError, UnknownServer};
 pub use handlers::{Attribution, Handlers, ServerRequest};
 pub use hub::{Hub, HubBuilder, NotReady, ShutdownReport};
 pub use lifecycle::{Generation, OnExhausted, Reason, Restart, StateKind};
-pub use observe::{Dialed, HubEvent, Notification, Status, Transition};
+pub use observe::{
+    AttemptEnd, Dialed, Happening, HubEvent, Notification, RateLimited, Status, Transition,
+};
 pub use protocol::{ProtocolVersion, RawJson, RpcError};
 pub use retry::{Backoff, InvalidBackoff, Outcome, ReconnectLimiter, Replay};
 pub use server::{ServerHandle, StatusWatch, SubscribeError};
@@ -72,3 +74,9 @@ pub mod wire {
         Ends, EventDecoder, EventTooLarge, Line, LineSplitter, ServerEvent,
     };
 }
+
+/// The examples of the embedding guide, so that they cannot grow stale.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/embedding.md")]
+#[derive(Debug)]
+pub struct EmbeddingGuide;

@@ -1,5 +1,7 @@
 //! What the outside can watch: the status of each server, every transition, and what servers announce.
 
+mod witness;
+
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -8,6 +10,9 @@ use tokio::time::Instant;
 
 use crate::lifecycle::{Generation, Reason, StateKind};
 use crate::protocol::{ProtocolVersion, RawJson};
+
+pub(crate) use witness::Witness;
+pub use witness::{AttemptEnd, Happening};
 
 /// One server, as of now.
 #[derive(Debug, Clone, Serialize)]
@@ -67,6 +72,8 @@ pub struct Status {
     pub held: usize,
     /// Calls that are with the server.
     pub in_flight: usize,
+    /// The server limits our rate, and calls to it are refused for a while.
+    pub rate_limited: Option<RateLimited>,
     /// When a call could have a probe made, at the earliest.
     #[serde(skip)]
     pub(crate) earliest_attempt_at: Option<Instant>,
@@ -78,6 +85,17 @@ pub struct Status {
     /// It is being switched off, and on again after that.
     #[serde(skip)]
     pub(crate) returning: bool,
+}
+
+/// Why calls to a server are refused for a while, and how long.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct RateLimited {
+    /// From then on one call at a time may find out whether the server takes calls again.
+    #[serde(rename = "probe_in_ms", serialize_with = "as_ms_until")]
+    pub until: Instant,
+    /// What the server did, in words of ours.
+    pub because: String,
 }
 
 /// Something happened to a server.
@@ -93,6 +111,13 @@ pub enum HubEvent {
         server: Arc<str>,
         /// The hub's catalog version from now on.
         version: u64,
+    },
+    /// It limits our rate, and calls to it are refused for a while; or it takes calls again.
+    RateLimit {
+        /// Which.
+        server: Arc<str>,
+        /// `None` when it is over.
+        paused: Option<RateLimited>,
     },
     /// An attempt to connect came to its end, one way or the other. What becomes of it the next transition says.
     Dialed(Dialed),
@@ -182,4 +207,8 @@ fn as_ms<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S::Erro
 fn as_ms_from_now<S: Serializer>(at: &Option<Instant>, serializer: S) -> Result<S::Ok, S::Error> {
     let left = at.map(|at| at.saturating_duration_since(Instant::now()));
     left.as_ref().map(Duration::as_millis).serialize(serializer)
+}
+
+fn as_ms_until<S: Serializer>(at: &Instant, serializer: S) -> Result<S::Ok, S::Error> {
+    at.saturating_duration_since(Instant::now()).as_millis().serialize(serializer)
 }

@@ -46,6 +46,7 @@ pub struct Settings {
     pub(crate) header_timeout: Duration,
     pub(crate) close_timeout: Duration,
     pub(crate) refresh_every: Option<Duration>,
+    pub(crate) ping_every: Option<Duration>,
     pub(crate) backoff: (Duration, Duration, f64, f64),
     pub(crate) cooldown: (Duration, Duration),
     pub(crate) max_attempts: Option<u32>,
@@ -59,6 +60,7 @@ pub struct Settings {
     pub(crate) max_in_flight: usize,
     pub(crate) max_held: usize,
     pub(crate) max_subscriptions: usize,
+    pub(crate) rate_limit: (u32, Duration),
     pub(crate) protocol: Protocol,
 }
 
@@ -150,6 +152,8 @@ impl Settings {
             header_timeout: seconds(30),
             close_timeout: seconds(5),
             refresh_every: Some(seconds(5 * 60)),
+            // Half an hour is a common time for servers to forget a session after.
+            ping_every: Some(seconds(1500)),
             backoff: (seconds(1), seconds(32), 2.0, 1.0),
             cooldown: (seconds(60), seconds(5 * 60)),
             max_attempts: Some(5),
@@ -164,6 +168,7 @@ impl Settings {
             max_in_flight: 1024,
             max_held: 1024,
             max_subscriptions: 1024,
+            rate_limit: (3, seconds(60)),
             protocol: Protocol::Auto,
         }
     }
@@ -306,6 +311,19 @@ impl Settings {
         self
     }
 
+    /// A connection over which nothing was sent for so long is pinged (25 min), so that the server does not forget its
+    /// session, and so that its loss is found and made up for before a call meets it; `None` is never.
+    #[must_use]
+    pub fn ping_every(mut self, interval: Option<Duration>) -> Self {
+        self.ping_every = interval;
+        self
+    }
+
+    /// What [`Settings::ping_every`] set.
+    pub fn pinged_every(&self) -> Option<Duration> {
+        self.ping_every
+    }
+
     /// Delays between quick reconnect attempts (1 s doubling to 32 s, full jitter). See [`crate::Backoff`].
     #[must_use]
     pub fn backoff(
@@ -393,6 +411,16 @@ impl Settings {
     #[must_use]
     pub fn max_held(mut self, calls: usize) -> Self {
         self.max_held = calls;
+        self
+    }
+
+    /// After so many rate-limit answers in a row (3) nothing is sent to the server for this long (60 s), or for as long as
+    /// it asks, up to an hour: calls fail at once with [`CallFailure::RateLimited`](crate::CallFailure::RateLimited). Then
+    /// one call finds out whether it is over. A rate-limit answer is HTTP 429, or a JSON-RPC error or a tool's error that
+    /// says so in words. `0` answers is never.
+    #[must_use]
+    pub fn rate_limit(mut self, answers: u32, pause: Duration) -> Self {
+        self.rate_limit = (answers, pause);
         self
     }
 

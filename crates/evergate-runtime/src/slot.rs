@@ -1,6 +1,8 @@
 //! One configured server: what handles, calls and the driver share about it.
 
 mod commands;
+mod keep_alive;
+mod rate_gate;
 mod retirement;
 mod side_state;
 mod subscription;
@@ -14,6 +16,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub(crate) use commands::{Commands, Underway};
+pub(crate) use keep_alive::keep_alive;
+pub(crate) use rate_gate::Probe;
+use rate_gate::RateGate;
 use retirement::Retirement;
 use side_state::SideState;
 pub(crate) use subscription::follow;
@@ -22,7 +27,7 @@ use crate::catalog::CatalogStore;
 use crate::connection::{Connection, Garbage};
 use crate::driver::{INPUTS, Input};
 use crate::lifecycle::{Reason, StateKind};
-use crate::observe::{HubEvent, Notification, Status};
+use crate::observe::{HubEvent, Notification, Status, Witness};
 use crate::settings::Checked;
 use crate::tasks::Tasks;
 use crate::transport::StderrTail;
@@ -42,6 +47,7 @@ pub(crate) struct Slot {
     pub(crate) permits: Arc<Semaphore>,
     pub(crate) held: AtomicUsize,
     pub(crate) in_flight: AtomicUsize,
+    pub(crate) rate: RateGate,
     pub(crate) retirement: Retirement,
     pub(crate) shared: Arc<Shared>,
 }
@@ -55,6 +61,7 @@ pub(crate) struct SlotId(u64);
 pub(crate) struct Shared {
     pub(crate) catalog: CatalogStore,
     pub(crate) events: broadcast::Sender<HubEvent>,
+    pub(crate) witness: Witness,
     pub(crate) notifications: broadcast::Sender<Notification>,
     pub(crate) tasks: Tasks,
     /// Calls under way, so that a shutdown can let them finish.
@@ -97,6 +104,7 @@ impl Slot {
             permits: Arc::new(Semaphore::new(settings.max_in_flight)),
             held: AtomicUsize::new(0),
             in_flight: AtomicUsize::new(0),
+            rate: RateGate::new(&settings),
             retirement: Retirement::default(),
             settings: Arc::new(settings),
             shared,
@@ -120,6 +128,7 @@ impl Slot {
         Status {
             held: self.held.load(Ordering::Relaxed),
             in_flight: self.in_flight.load(Ordering::Relaxed),
+            rate_limited: self.rate.status(),
             stderr_tail,
             stderr_lines,
             garbage: self.garbage.count(),
@@ -163,6 +172,7 @@ impl Status {
             stale_events: 0,
             held: 0,
             in_flight: 0,
+            rate_limited: None,
             in_doubt: false,
             returning: false,
         }

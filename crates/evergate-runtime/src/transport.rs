@@ -6,6 +6,7 @@
 
 mod failure;
 pub(crate) mod http;
+mod last_words;
 mod line_splitter;
 mod lines;
 mod memory;
@@ -24,10 +25,10 @@ pub(crate) use http::BegunResult;
 pub(crate) use http::client::HttpClient;
 pub use http::connect::{DialedStream, Dialer};
 pub use http::event_decoder::{EventDecoder, EventTooLarge, ServerEvent};
+pub(crate) use last_words::StderrTail;
 pub use line_splitter::{Ends, Line, LineSplitter};
 pub use memory::MemoryConnector;
 pub(crate) use open::{Opening, open};
-pub(crate) use stdio::StderrTail;
 
 use crate::connection::{CallWatch, Inbox};
 use crate::protocol::{RawJson, RpcError};

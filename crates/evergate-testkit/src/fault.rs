@@ -32,6 +32,12 @@ pub enum Fault {
     /// Answers with this HTTP status and body. Not executed.
     /// Elsewhere: a JSON-RPC error -32000 with the body as its message.
     Status(u16, String),
+    /// Answers 429, with this many seconds in `Retry-After`. Not executed.
+    /// Elsewhere: a JSON-RPC error -32000 "rate limit exceeded", with the time in words.
+    RateLimited {
+        /// When the client may come back.
+        retry_after: Option<u64>,
+    },
     /// Reads the request and never answers. Not executed.
     HangBeforeHeaders,
     /// Begins an SSE answer with a comment, then stays silent with the connection open. Executed.

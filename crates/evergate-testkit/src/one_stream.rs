@@ -51,6 +51,11 @@ pub(crate) fn refuse(sink: &Sink, request: &Request, fault: Option<&Fault>) -> b
             let (code, message) = shape.as_error();
             sink.answer(error(code, message));
         }
+        Some(Fault::RateLimited { retry_after }) => {
+            let when = retry_after.map(|seconds| format!(", retry after {seconds}"));
+            let message = format!("rate limit exceeded{}", when.unwrap_or_default());
+            sink.answer(error(-32000, &message));
+        }
         Some(Fault::Status(_, body)) => drop(sink.answer(error(-32000, body))),
         Some(Fault::IdLess400) => {
             sink.send(unbound_error(-32000, "Bad Request", false));

@@ -1,19 +1,37 @@
 //! The command line.
 
+mod actions;
 mod call;
 mod check;
+mod completions;
+mod connect;
+mod doctor;
+mod events;
+mod following;
+mod import;
+mod logs;
+mod man;
+mod running;
+#[cfg(test)]
+mod samples;
 mod schema;
 mod serve;
 mod source;
+mod status;
 mod stdio;
+mod terminal;
 mod tools;
+mod why;
+mod words;
 mod wrap;
 
 use clap::{Parser, Subcommand};
 
+use crate::admin::model::Action;
 use crate::demo;
 use crate::exit_code::Failure;
 use crate::logging::{self, LogFormat};
+use crate::serve::HandedOver;
 
 /// Keeps MCP connections alive.
 ///
@@ -25,7 +43,8 @@ use crate::logging::{self, LogFormat};
 #[command(
     version,
     args_conflicts_with_subcommands = true,
-    after_help = "Exit codes: 0 ok, 64 bad usage or configuration, 69 unavailable, 70 internal.\n\
+    after_help = "Exit codes: 0 ok, 1 a server is in trouble, 64 bad usage or configuration, 69 unavailable, 70 internal,\n\
+                  77 a key is missing.\n\
                   RUST_LOG chooses what is logged, as in RUST_LOG=debug."
 )]
 pub(crate) struct Cli {
@@ -46,8 +65,31 @@ enum Command {
     Check(check::Check),
     Tools(tools::Tools),
     Call(call::Call),
+    Status(status::Status),
+    Why(why::Why),
+    /// Drop servers' connections, or end their processes, and start anew.
+    ///
+    /// Calls wait meanwhile, as with every reconnect.
+    Restart(actions::OnServers),
+    /// Switch servers on that are switched off, or that were given up.
+    ///
+    /// Lasts until the gateway restarts, or the configuration says otherwise.
+    Enable(actions::OnServers),
+    /// Switch servers off: their calls end, their tools are no longer offered.
+    ///
+    /// Lasts until the gateway restarts, or the configuration says otherwise.
+    Disable(actions::OnServers),
+    /// Have servers list anew what they offer.
+    Refresh(actions::OnServers),
+    Events(events::Events),
+    Logs(logs::Logs),
+    Import(import::Import),
+    Connect(connect::Connect),
+    Doctor(doctor::Doctor),
     /// Print the JSON Schema of a configuration, for editors.
     Schema,
+    Completions(completions::Completions),
+    Man(man::Man),
     /// Show what recovery looks like: two servers, everything that usually goes wrong, what became of each call.
     Demo,
     /// The demonstration's own child: an MCP server on standard input and output.
@@ -67,15 +109,33 @@ impl Cli {
             _ => "error",
         };
         logging::start(self.log_format, level);
+        // Before there are threads.
+        let handed_over = match command {
+            Command::Serve(_) => HandedOver::take()?,
+            _ => HandedOver::default(),
+        };
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         let result = match command {
-            Command::Serve(serve) => runtime.block_on(serve.run()),
+            Command::Serve(serve) => runtime.block_on(serve.run(handed_over)),
             Command::Stdio(stdio) => runtime.block_on(stdio.run()),
             Command::Wrap(wrap) => runtime.block_on(wrap.run()),
             Command::Check(check) => check.run(),
             Command::Tools(tools) => runtime.block_on(tools.run()),
             Command::Call(call) => runtime.block_on(call.run()),
+            Command::Status(status) => runtime.block_on(status.run()),
+            Command::Why(why) => runtime.block_on(why.run()),
+            Command::Restart(servers) => runtime.block_on(servers.run(Action::Restart)),
+            Command::Enable(servers) => runtime.block_on(servers.run(Action::Enable)),
+            Command::Disable(servers) => runtime.block_on(servers.run(Action::Disable)),
+            Command::Refresh(servers) => runtime.block_on(servers.run(Action::Refresh)),
+            Command::Events(events) => runtime.block_on(events.run()),
+            Command::Logs(logs) => runtime.block_on(logs.run()),
+            Command::Import(import) => import.run(),
+            Command::Connect(connect) => connect.run(),
+            Command::Doctor(doctor) => runtime.block_on(doctor.run()),
             Command::Schema => schema::run(),
+            Command::Completions(completions) => completions.run(),
+            Command::Man(man) => man.run(),
             Command::Demo => runtime.block_on(demo::run()).map_err(Failure::from),
             Command::DemoServer => {
                 runtime.block_on(demo::serve_stdio());

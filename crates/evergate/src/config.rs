@@ -14,6 +14,7 @@ mod gateway;
 mod keys;
 mod lifecycle;
 mod pattern;
+mod rate;
 mod reader;
 mod relaxed_json;
 mod secret;
@@ -31,7 +32,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-pub(crate) use duration::LONGEST as LONGEST_DURATION;
+pub(crate) use duration::{LONGEST as LONGEST_DURATION, read_text as parse_duration};
 pub(crate) use finding::{Finding, Severity};
 #[cfg(feature = "otel")]
 pub(crate) use gateway::Otlp;
@@ -39,10 +40,12 @@ pub(crate) use gateway::parse_listen;
 pub(crate) use gateway::{Audit, Gateway, Key, Naming, Scopes};
 pub(crate) use keys::{help, schema};
 pub(crate) use pattern::Pattern;
+pub(crate) use rate::Rate;
+pub(crate) use relaxed_json::strict as strict_json;
 pub(crate) use secret::Secret;
 pub(crate) use server::{Isolation, Server};
 pub(crate) use sources::Sources;
-pub(crate) use spelling::nearest;
+pub(crate) use spelling::{distance, nearest};
 pub(crate) use tools::ToolRules;
 
 use reader::{Notes, Reader, Surroundings};

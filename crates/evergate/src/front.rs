@@ -6,11 +6,14 @@
 //! | `/sse`, `/message` | HTTP+SSE for 2024-11-05 clients ([`legacy_sse`]) |
 //! | `/livez`, `/readyz`, `/health` | is the process alive, may it get traffic, how is every server ([`health`]) |
 //! | `/api/v1/…` | the admin API ([`operators`]) |
+//! | `/metrics` | numbers for Prometheus ([`operators`], `metrics`) |
+//! | `/`, `/dashboard/…` | the dashboard ([`page`]) |
 //! | `/close` | drains and ends the process |
 
 mod alarm;
 mod arriving;
 pub(crate) mod body;
+mod bucket;
 mod event_id;
 mod event_stream;
 mod health;
@@ -22,6 +25,7 @@ pub(crate) mod listener;
 mod mcp_endpoint;
 mod operators;
 pub(crate) mod origin_guard;
+mod page;
 mod piped;
 mod respond;
 pub(crate) mod session_id;
@@ -42,6 +46,8 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use crate::config::Secret;
+use crate::dashboard;
 use crate::gateway::Gateway;
 use crate::gateway::error_body::Refusal;
 use body::ReplyBody;
@@ -93,6 +99,8 @@ pub(crate) struct Place {
     pub(crate) admin_address: Option<SocketAddr>,
     /// What it was configured from, to be shown.
     pub(crate) config_files: Vec<String>,
+    /// What opens the admin API to whoever may read this process's own files, where keys are needed.
+    pub(crate) local_key: Option<Secret>,
 }
 
 // === impl Front ===
@@ -119,14 +127,28 @@ impl Front {
         self.policy.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub(crate) fn set_policy(&self, policy: Policy) {
-        *self.policy.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(policy);
+    pub(crate) fn set_policy(&self, mut policy: Policy) {
+        let mut now = self.policy.write().unwrap_or_else(PoisonError::into_inner);
+        policy.keyring.succeed(&now.keyring);
+        *now = Arc::new(policy);
     }
 
     /// Answers one HTTP request.
     ///
     /// The request stays where it is: on its way it is only borrowed, for it is large, and each hand would have room for it.
     pub(crate) async fn answer<B>(self: Arc<Self>, face: Face, mut request: Request<B>) -> Reply
+    where
+        B: http_body::Body<Data = bytes::Bytes> + Send + Unpin,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let reply = self.answer_uncounted(face, &mut request).await;
+        if let Some(refusal) = reply.extensions().get::<Refusal>() {
+            self.gateway.observed.metrics.refused(*refusal);
+        }
+        reply
+    }
+
+    async fn answer_uncounted<B>(self: &Arc<Self>, face: Face, request: &mut Request<B>) -> Reply
     where
         B: http_body::Body<Data = bytes::Bytes> + Send + Unpin,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -148,19 +170,22 @@ impl Front {
             Ok(origin) => origin,
             Err(refused) => {
                 tracing::debug!(what = %refused, "refused");
-                return turned_away(Refusal::ForbiddenOrigin, &mut request).await;
+                return turned_away(Refusal::ForbiddenOrigin, request).await;
             }
         };
         let for_operators = face == Face::Admin || self.place.admin_address.is_none();
+        if for_operators && let Some(file) = dashboard::file(request.uri().path()) {
+            return Box::pin(page::answer(file, request)).await;
+        }
         if for_operators && operators::has(request.uri().path()) {
             // Large and rare, and not for other origins.
-            return Box::pin(operators::answer(&self, &policy, &mut request)).await;
+            return Box::pin(operators::answer(self, &policy, request)).await;
         }
         let preflight = request.method() == Method::OPTIONS && allowed_origin.is_some();
         let mut reply = if preflight {
             body::empty(StatusCode::NO_CONTENT)
         } else {
-            self.route(face, &policy, &mut request).await
+            self.route(face, &policy, request).await
         };
         if let Some(origin) = allowed_origin {
             // Those of a request that was answered may be gone by now, and nobody asks them then.

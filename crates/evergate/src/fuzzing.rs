@@ -245,6 +245,7 @@ fn policy(with_keys: bool) -> Policy {
         servers: (number == 1).then(|| vec!["a".to_owned()]),
         tools: (number == 1).then(|| vec!["a__e*".to_owned()]),
         scopes: Scopes { mcp: true, ..Scopes::default() },
+        rate_limit: None,
     });
     Policy {
         keyring: Keyring::new(entries),
@@ -255,5 +256,5 @@ fn policy(with_keys: bool) -> Policy {
 
 fn place() -> Place {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 8080));
-    Place { address, admin_address: None, config_files: Vec::new() }
+    Place { address, admin_address: None, config_files: Vec::new(), local_key: None }
 }

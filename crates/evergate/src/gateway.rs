@@ -63,7 +63,7 @@ use stateless::{Parked, Principals};
 use subscriptions::Subscriptions;
 use view::Views;
 
-pub(crate) use dispatch::{Answer, Pieces, RequestContext};
+pub(crate) use dispatch::{Answer, Pieces, RequestContext, goes_to_server};
 
 /// How long after its call a server may still ask because of it.
 const MAY_STILL_ASK: Duration = Duration::from_secs(60);
@@ -96,7 +96,7 @@ pub(crate) struct Gateway {
     principals: Principals,
     limiter: ReconnectLimiter,
     /// What operators are told.
-    pub(crate) observed: Observed,
+    pub(crate) observed: Arc<Observed>,
     started: Instant,
     started_at: SystemTime,
     /// Since when each shared server is there.
@@ -115,8 +115,11 @@ impl Gateway {
     ) -> Result<Arc<Self>, InvalidSettings> {
         let limiter = ReconnectLimiter::default();
         let myself: Arc<OnceLock<Weak<Self>>> = Arc::default();
-        let mut builder =
-            Hub::builder().limiter(limiter.clone()).handlers(shared_handlers(myself.clone()));
+        let observed = Arc::new(Observed::new());
+        let mut builder = Hub::builder()
+            .limiter(limiter.clone())
+            .handlers(shared_handlers(myself.clone()))
+            .witness(observed.witness());
         let mut added = HashMap::new();
         for (name, server) in shared(&config) {
             builder = builder.server(name, server_settings::of(server));
@@ -144,7 +147,7 @@ impl Gateway {
             parked: Parked::default(),
             principals: Principals::default(),
             limiter,
-            observed: Observed::new(),
+            observed,
             started: Instant::now(),
             started_at: SystemTime::now(),
             added: Mutex::new(added),

@@ -4,10 +4,13 @@
 //! `evergate-runtime`.
 
 mod admin;
+mod admin_client;
 mod audit;
 mod cancelled;
 mod cli;
 mod config;
+mod connect;
+mod dashboard;
 mod demo;
 mod exit_code;
 mod front;
@@ -16,10 +19,15 @@ mod front;
 pub mod fuzzing;
 mod gateway;
 mod hash;
+mod import;
+mod json_text;
 mod logging;
+mod metrics;
 mod observed;
+mod on_path;
 mod output;
 mod random;
+mod safe_write;
 mod sealed;
 mod serve;
 mod state;

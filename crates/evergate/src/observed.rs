@@ -9,11 +9,12 @@ mod recent;
 mod recorder;
 mod recording;
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
-use evergate_runtime::{CallError, CallFailure, Generation, Outcome, RawJson, StateKind};
+use evergate_runtime::{
+    CallError, CallFailure, Generation, Happening, Outcome, RawJson, StateKind,
+};
 
 pub(crate) use feed::{Feed, Follower};
 pub(crate) use recent::{Recent, Wanted};
@@ -24,6 +25,7 @@ use crate::admin::model::{CallCounts, CallOutcome, Moment, ServerState};
 use crate::audit::Audit;
 use crate::front::keys::Caller;
 use crate::hash::HashMap;
+use crate::metrics::{GatewayMetrics, ServerMetrics};
 use crate::telemetry::{Telemetry, TraceId};
 use history::History;
 
@@ -32,6 +34,7 @@ use history::History;
 pub(crate) struct Observed {
     pub(crate) recent: Recent,
     pub(crate) feed: Feed,
+    pub(crate) metrics: GatewayMetrics,
     pub(crate) audit: Audit,
     pub(crate) telemetry: Telemetry,
     pasts: RwLock<HashMap<Arc<str>, Arc<Past>>>,
@@ -40,15 +43,8 @@ pub(crate) struct Observed {
 /// What is remembered of one server.
 #[derive(Debug, Default)]
 struct Past {
-    counts: Counts,
+    metrics: Arc<ServerMetrics>,
     history: Mutex<History>,
-}
-
-/// By outcome, and those sent more than once.
-#[derive(Debug, Default)]
-struct Counts {
-    outcomes: [AtomicU64; 5],
-    resent: AtomicU64,
 }
 
 /// One call to a server, after its end.
@@ -92,6 +88,7 @@ impl Observed {
         Self {
             recent: Recent::default(),
             feed: Feed::default(),
+            metrics: GatewayMetrics::default(),
             audit: Audit::default(),
             telemetry: Telemetry::default(),
             pasts: RwLock::default(),
@@ -100,14 +97,35 @@ impl Observed {
 
     /// A call is over. On the way of every call, so it must not do much.
     pub(crate) fn call_ended(&self, record: CallRecord, keep: usize) {
-        self.past(&record.server).counts.add(record.outcome, record.resent);
+        self.past(&record.server).metrics.call_ended(&record);
         self.audit.call_ended(&record);
         self.recent.add(record, keep);
     }
 
     /// What became of calls to a server.
     pub(crate) fn counts(&self, server: &str) -> CallCounts {
-        self.known(server).map(|past| past.counts.read()).unwrap_or_default()
+        self.metrics_of(server).counts()
+    }
+
+    /// What was counted of a server.
+    pub(crate) fn metrics_of(&self, server: &str) -> Arc<ServerMetrics> {
+        self.known(server).map(|past| past.metrics.clone()).unwrap_or_default()
+    }
+
+    /// Counts what the runtime tells of servers: of shared ones, and of those that clients have for themselves.
+    pub(crate) fn witness(self: &Arc<Self>) -> impl Fn(&str, Happening) + Send + Sync + 'static {
+        let observed = self.clone();
+        move |server, what| {
+            observed.metrics.happened(what);
+            let past = match what {
+                Happening::Began(_) => Some(observed.past(&server.into())),
+                // One that was taken out of the configuration is not counted any more.
+                _ => observed.known(server),
+            };
+            if let Some(past) = past {
+                past.metrics.happened(what);
+            }
+        }
     }
 
     /// Where a server was in the last hour.
@@ -142,33 +160,14 @@ impl Past {
     }
 }
 
-// === impl Counts ===
-
-impl Counts {
-    fn add(&self, outcome: CallOutcome, resent: bool) {
-        self.outcomes[outcome as usize].fetch_add(1, Ordering::Relaxed);
-        if resent {
-            self.resent.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn read(&self) -> CallCounts {
-        let of = |outcome: CallOutcome| self.outcomes[outcome as usize].load(Ordering::Relaxed);
-        CallCounts {
-            answered: of(CallOutcome::Answered),
-            not_sent: of(CallOutcome::NotSent),
-            rejected: of(CallOutcome::Rejected),
-            unknown: of(CallOutcome::Unknown),
-            cancelled: of(CallOutcome::Cancelled),
-            resent: self.resent.load(Ordering::Relaxed),
-        }
-    }
-}
-
 // === impl CallOutcome ===
 
 impl CallOutcome {
-    /// As it is written everywhere.
+    /// All of them, as they are numbered.
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Answered, Self::NotSent, Self::Rejected, Self::Unknown, Self::Cancelled];
+
+    /// The name used in JSON and in metric labels.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Answered => "answered",

@@ -1,11 +1,13 @@
 //! The gateway as a process: from a configuration to a listener, and from a signal to an orderly end.
 
 mod carriers;
+mod handed_over;
 mod keeper;
 mod open_files;
 mod recorders;
 mod reloader;
 mod signals;
+mod supervisor;
 mod token_watch;
 
 use std::collections::BTreeMap;
@@ -21,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{self, Config, Sources};
 use crate::exit_code::Failure;
 use crate::front::keys::{KeyEntry, Keyring};
+use crate::front::listener::{Door, LAST_REQUESTS};
 use crate::front::origin_guard::OriginGuard;
 use crate::front::session_id::{SessionFacts, SessionKeys};
 use crate::front::sessions::Sessions;
@@ -28,11 +31,13 @@ use crate::front::{Face, Front, Place, Policy, listener, stdio};
 use crate::gateway::Gateway;
 use crate::gateway::client::Scope;
 use crate::output;
-use crate::state::{self, StateDir, uid_hex};
+use crate::state::{self, Announced, Control, StateDir, uid_hex};
 use crate::tasks::Tasks;
 use carriers::Carriers;
+pub(crate) use handed_over::HandedOver;
 use recorders::Recorders;
 use signals::{Hangups, Signals};
+use supervisor::News;
 
 /// What the command line says about serving.
 #[derive(Debug)]
@@ -40,11 +45,17 @@ pub(crate) struct Options {
     pub(crate) listen: Option<SocketAddr>,
     pub(crate) state_dir: Option<PathBuf>,
     pub(crate) allow_unauthenticated: bool,
+    /// Goes before any address.
+    pub(crate) handed_over: HandedOver,
 }
 
-const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
+/// Unless somebody says otherwise.
+pub(crate) const DEFAULT_LISTEN: SocketAddr =
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 /// How long connections may take to end once there is nothing left to answer.
 const LAST_BYTES: Duration = Duration::from_secs(2);
+/// How long the end may take besides: servers close, files are written. Generous, since a supervisor kills when it is over.
+const TO_CLOSE: Duration = Duration::from_secs(30);
 
 /// Serves over HTTP until told to end. `sources` is what to read again when it changes.
 pub(crate) async fn http(
@@ -55,8 +66,10 @@ pub(crate) async fn http(
     let mut signals = Signals::new()?;
     open_files::raise_limit();
     let sources = sources.map(|sources| (reloader::contents(&sources.files), sources));
-    let address = options.listen.or(config.gateway.listen).unwrap_or(DEFAULT_LISTEN);
-    let admin_address = config.gateway.admin_listen;
+    let HandedOver { mcp, admin } = options.handed_over;
+    let said = options.listen.or(config.gateway.listen);
+    let address = address_of(mcp.as_ref(), said)?.unwrap_or(DEFAULT_LISTEN);
+    let admin_address = address_of(admin.as_ref(), config.gateway.admin_listen)?;
     if !options.allow_unauthenticated {
         for address in [Some(address), admin_address].into_iter().flatten() {
             config.gateway.may_listen_on(address).map_err(Failure::usage)?;
@@ -65,28 +78,51 @@ pub(crate) async fn http(
     let state = open_state(options.state_dir, sources.as_ref().map(|(_, sources)| sources))?;
     let keys = session_keys(&config.gateway, state.as_ref())?;
     let saved = state.as_ref().map(StateDir::load_sessions).unwrap_or_default();
-    let tcp = bind(address).await?;
-    let admin = match admin_address {
-        Some(address) => Some(bind(address).await?),
+    let are_handed_over = (mcp.is_some(), admin.is_some());
+    let tcp = match mcp {
+        Some(socket) => socket,
+        None => bind(address).await?,
+    };
+    let admin = match (admin, admin_address) {
+        (None, Some(address)) => Some(bind(address).await?),
+        (handed_over, _) => handed_over,
+    };
+    let address = tcp.local_addr()?;
+    let admin_address = admin.as_ref().map(std::net::TcpListener::local_addr).transpose()?;
+    let files = sources.as_ref().map_or(&[][..], |(_, sources)| &sources.files);
+    let control = match &state {
+        Some(_) => {
+            let address = admin_address.unwrap_or(address);
+            let mut control = Control::new(format!("http://{}", reachable(address)), files)?;
+            if !address.ip().is_loopback() {
+                control.host = config.gateway.allowed_hosts.first().cloned();
+            }
+            Some(control)
+        }
         None => None,
     };
     let place = Place {
-        address: tcp.local_addr()?,
-        admin_address: admin.as_ref().map(TcpListener::local_addr).transpose()?,
-        config_files: shown(sources.as_ref().map(|(_, sources)| sources)),
+        address,
+        admin_address,
+        config_files: files.iter().map(|file| file.display().to_string()).collect(),
+        local_key: control.as_ref().map(|control| control.key.clone()),
     };
-    let address = place.address;
     let policy = policy(&config.gateway, &place);
     let gateway = start(config, state.as_ref())?;
     let recorders = Recorders::start(&gateway);
     let front = Arc::new(Front::new(gateway.clone(), Sessions::new(keys, saved), policy, place));
 
     let (connections, stop) = (Tasks::default(), CancellationToken::new());
-    let carriers = Carriers::start(&tcp.into_std()?, &front, &connections, &stop)?;
+    // Whoever comes in no more may still be answered: a door closes first, or with everything else.
+    let door = |is_handed_over| Door { closed: stop.child_token(), is_handed_over };
+    let public = door(are_handed_over.0);
+    let carriers = Carriers::start(&tcp, &front, &connections, &public)?;
+    drop(tcp);
     if let Some(admin) = admin {
-        let (front, tasks, stop) = (front.clone(), connections.clone(), stop.clone());
+        let (front, tasks, door) = (front.clone(), connections.clone(), door(are_handed_over.1));
+        let admin = TcpListener::from_std(admin)?;
         let serving =
-            listener::serve(admin, Face::Admin, front, tasks, listener::Places::default(), stop);
+            listener::serve(admin, Face::Admin, front, tasks, listener::Places::default(), door);
         connections.spawn(serving);
     }
     connections.spawn(stop.clone().run_until_cancelled_owned(sweep(front.clone())));
@@ -103,14 +139,25 @@ pub(crate) async fn http(
         let reloading = reloader::run(sources, loaded, front.clone(), Hangups::new());
         connections.spawn(stop.clone().run_until_cancelled_owned(reloading));
     }
-    output::line(&format!("http://{}/mcp", reachable(address)))?;
+    connections.spawn(stop.clone().run_until_cancelled_owned(supervisor::stay_alive()));
+    // To the very end: a gateway that drains can be looked at, too.
+    let _announced = announce(state.as_ref(), control);
+    let url = format!("http://{}/mcp", reachable(address));
+    output::line(&url)?;
+    supervisor::tell(News::Ready(&url));
 
     tokio::select! {
         () = signals.end() => tracing::info!("told to end: draining"),
         () = front.close_asked.cancelled() => tracing::info!("asked to close: draining"),
     }
     let drain = gateway.config().gateway.drain;
+    supervisor::tell(News::Stopping(drain + TO_CLOSE));
     let ending = async {
+        if public.is_handed_over {
+            // Those who come from now on wait for the next process, and nobody need be refused. Operators may look on.
+            public.closed.cancel();
+            tokio::time::sleep(LAST_REQUESTS).await;
+        }
         if let Some(state) = &state {
             // Now: servers that are switched off offer nothing any more.
             keeper::save_catalogs(state, &gateway).await;
@@ -195,6 +242,21 @@ pub(crate) async fn pipes(
     }
 }
 
+/// Of a socket that was handed over, else what was said.
+fn address_of(
+    handed_over: Option<&std::net::TcpListener>,
+    said: Option<SocketAddr>,
+) -> Result<Option<SocketAddr>, Failure> {
+    Ok(handed_over.map(std::net::TcpListener::local_addr).transpose()?.or(said))
+}
+
+async fn bind(address: SocketAddr) -> Result<std::net::TcpListener, Failure> {
+    let bound = TcpListener::bind(address).await;
+    bound
+        .and_then(TcpListener::into_std)
+        .map_err(|error| Failure::unavailable(format!("cannot listen on {address}: {error}")))
+}
+
 /// The directory that was given, else the usual one for these files, else none.
 fn open_state(
     given: Option<PathBuf>,
@@ -243,6 +305,7 @@ fn policy(settings: &config::Gateway, place: &Place) -> Policy {
         servers: texts(&key.servers),
         tools: texts(&key.tools),
         scopes: key.scopes,
+        rate_limit: key.rate_limit,
     });
     let guard = |address| {
         OriginGuard::new(
@@ -252,21 +315,21 @@ fn policy(settings: &config::Gateway, place: &Place) -> Policy {
             &settings.allowed_origins,
         )
     };
-    Policy {
-        keyring: Keyring::new(keys),
-        guard: guard(place.address),
-        admin_guard: place.admin_address.map(guard),
+    let mut keyring = Keyring::new(keys);
+    if let Some(local) = &place.local_key {
+        keyring = keyring.with_local(local.expose());
     }
+    Policy { keyring, guard: guard(place.address), admin_guard: place.admin_address.map(guard) }
 }
 
-async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
-    let bound = TcpListener::bind(address).await;
-    bound.map_err(|error| Failure::unavailable(format!("cannot listen on {address}: {error}")))
-}
-
-fn shown(sources: Option<&Sources>) -> Vec<String> {
-    let files = sources.map_or(&[][..], |sources| &sources.files);
-    files.iter().map(|file| file.display().to_string()).collect()
+/// Tells the command line where this gateway is, until the result is dropped. One that is not told still serves.
+fn announce(state: Option<&StateDir>, control: Option<Control>) -> Option<Announced> {
+    let (state, control) = state.zip(control)?;
+    let announced = state.announce(control);
+    let warn = |error: &std::io::Error| {
+        tracing::warn!(%error, "commands such as `evergate status` will need --url");
+    };
+    announced.inspect_err(warn).ok()
 }
 
 /// Starts the servers, with what they offered in an earlier run.

@@ -5,6 +5,7 @@
 //! the old one or the new one. All of it blocks, so tasks call it through `spawn_blocking`.
 
 mod catalogs;
+mod control;
 mod json_file;
 mod private_file;
 mod session_key;
@@ -18,6 +19,7 @@ use std::path::PathBuf;
 use sha2::{Digest as _, Sha256};
 
 pub(crate) use catalogs::StoredCatalogs;
+pub(crate) use control::{Announced, Control, read as read_control};
 pub(crate) use sessions::{StoredSession, StoredSessions, StoredUid, uid_hex};
 
 /// The state directory.
@@ -106,12 +108,21 @@ fn default_dir_in(
         hash.update([0]);
     }
     let hash = hex(&hash.finalize()[..HASH_BYTES]);
+    Some(home_in(environment)?.join(format!("{stem}-{hash}")))
+}
+
+/// The folder in which every gateway of this user has its own, unless somebody says otherwise.
+pub(crate) fn home() -> Option<PathBuf> {
+    home_in(&|name| std::env::var_os(name))
+}
+
+fn home_in(environment: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let absolute = |name| environment(name).map(PathBuf::from).filter(|path| path.is_absolute());
     // XDG base directories: "If an implementation encounters a relative path in any of these variables it should
     // consider the path invalid and ignore it."
     let base = absolute("XDG_STATE_HOME")
         .or_else(|| absolute("HOME").map(|home| home.join(".local").join("state")))?;
-    Some(base.join("evergate").join(format!("{stem}-{hash}")))
+    Some(base.join("evergate"))
 }
 
 pub(crate) fn hex(bytes: &[u8]) -> String {

@@ -6,10 +6,12 @@
 
 mod support;
 
+mod dashboard;
 mod every_client;
 mod every_face;
 mod gateway_restarts;
 mod inspector;
+mod prometheus;
 mod server_requests;
 mod server_restarts;
 mod traces;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 /// A program of this workspace, which Cargo puts beside the tests or above them.
-fn built(name: &str) -> PathBuf {
+pub(crate) fn built(name: &str) -> PathBuf {
     let name = format!("{name}{}", std::env::consts::EXE_SUFFIX);
     let test = std::env::current_exe().unwrap();
     let mut places = test.ancestors().skip(1).take(3).map(|directory| directory.join(&name));

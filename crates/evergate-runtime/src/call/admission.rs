@@ -11,13 +11,14 @@ use super::Call;
 use crate::connection::{Connection, Lease};
 use crate::error::CallFailure;
 use crate::lifecycle::{Generation, StateKind};
-use crate::slot::{Published, Slot, Underway};
+use crate::slot::{Probe, Published, Slot, Underway};
 
 /// The right to send one request on one connection.
 pub(super) struct Admitted {
     pub(super) lease: Lease,
     _permit: OwnedSemaphorePermit,
-    _in_flight: InFlight,
+    _probe: Option<Probe>,
+    _in_flight: Option<InFlight>,
 }
 
 /// Counts a call for as long as it is with the server.
@@ -50,7 +51,7 @@ impl Call {
                 newer(&slot.published.borrow(), slot.commands.underway(), after)
             && let Ok(permit) = slot.permits.clone().try_acquire_owned()
         {
-            return Ok(self.admitted(&connection, permit));
+            return self.admitted(&connection, permit);
         }
         let started = Instant::now();
         let until =
@@ -72,6 +73,11 @@ impl Call {
         if slot.retirement.has_begun() {
             return Err(CallFailure::Removed);
         }
+        if !self.keeps_alive
+            && let Some(retry_in) = slot.shut_for()
+        {
+            return Err(CallFailure::RateLimited { retry_in });
+        }
         let _held = Held::within(&slot.held, slot.settings.max_held)?;
         let mut permit: Option<OwnedSemaphorePermit> = None;
         let mut published = slot.published.subscribe();
@@ -90,7 +96,7 @@ impl Call {
                 View::Hopeless(failure) => return Err(failure),
                 View::Ready(connection) => {
                     if let Some(permit) = permit.take() {
-                        return Ok(self.admitted(&connection, permit));
+                        return self.admitted(&connection, permit);
                     }
                 }
                 View::Wait => {
@@ -128,10 +134,21 @@ impl Call {
         }
     }
 
-    fn admitted(&self, connection: &Arc<Connection>, permit: OwnedSemaphorePermit) -> Admitted {
-        self.slot.in_flight.fetch_add(1, Ordering::Relaxed);
-        let in_flight = InFlight(self.slot.clone());
-        Admitted { lease: connection.lease(), _permit: permit, _in_flight: in_flight }
+    fn admitted(
+        &self,
+        connection: &Arc<Connection>,
+        permit: OwnedSemaphorePermit,
+    ) -> Result<Admitted, CallFailure> {
+        let probe = if self.keeps_alive { Ok(None) } else { self.slot.pass_rate_gate() };
+        let probe = probe.map_err(|retry_in| CallFailure::RateLimited { retry_in })?;
+        // Whether anybody uses the server is not for a ping to decide.
+        let in_flight = (!self.keeps_alive).then(|| InFlight::new(&self.slot));
+        Ok(Admitted {
+            lease: connection.lease(),
+            _permit: permit,
+            _probe: probe,
+            _in_flight: in_flight,
+        })
     }
 }
 
@@ -197,6 +214,13 @@ fn not_connected(published: &Published, waited: Duration) -> CallFailure {
 }
 
 // === impl InFlight ===
+
+impl InFlight {
+    fn new(slot: &Arc<Slot>) -> Self {
+        slot.in_flight.fetch_add(1, Ordering::Relaxed);
+        Self(slot.clone())
+    }
+}
 
 impl Drop for InFlight {
     fn drop(&mut self) {

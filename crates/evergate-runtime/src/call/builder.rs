@@ -17,7 +17,7 @@ use crate::connection::{CallTrack, Progress};
 use crate::error::CallError;
 use crate::handlers::Handlers;
 use crate::observe::Notification;
-use crate::protocol::RawJson;
+use crate::protocol::{RawJson, method};
 use crate::retry::Replay;
 use crate::settings::{LONGEST, is_reserved};
 use crate::slot::Slot;
@@ -34,6 +34,7 @@ pub struct CallBuilder {
     hold: Option<Duration>,
     cancel: Option<CancellationToken>,
     verbatim: bool,
+    keeps_alive: bool,
     /// Only if there is anything to follow.
     track: Option<Arc<CallTrack>>,
 }
@@ -57,6 +58,14 @@ impl CallBuilder {
         Self::new(slot, Request::Other { method, params })
     }
 
+    /// Asks whether the server is there, now or not at all. Those without a handshake have no such method, and are asked
+    /// what they are.
+    pub(crate) fn ping(slot: Arc<Slot>) -> Self {
+        let timeout = slot.settings.list_timeout;
+        let ping = Self::other(slot, method::PING.into(), None).deadline(timeout);
+        Self { keeps_alive: true, hold: Some(Duration::ZERO), ..ping }
+    }
+
     fn new(slot: Arc<Slot>, request: Request) -> Self {
         Self {
             slot,
@@ -68,6 +77,7 @@ impl CallBuilder {
             hold: None,
             cancel: None,
             verbatim: false,
+            keeps_alive: false,
             track: None,
         }
     }
@@ -218,6 +228,7 @@ impl CallBuilder {
             takes_pieces,
             verbatim: self.verbatim,
             round: None,
+            keeps_alive: self.keeps_alive,
             _counted: counted,
             may_have_run,
         }

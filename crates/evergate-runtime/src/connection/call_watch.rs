@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::handlers::Handlers;
 use crate::observe::Notification;
 use crate::protocol::RawJson;
+use crate::retry::Limited;
 
 /// One sending of a request on one connection.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub(crate) struct CallWatch {
     ended: Mutex<Ended>,
     /// What its HTTP request says of it in headers, each with its line end.
     routing: OnceLock<Box<[u8]>>,
+    /// It was refused because of our rate.
+    limited: OnceLock<Limited>,
 }
 
 /// Whether a sending is over. Few are ever asked for it.
@@ -100,6 +103,7 @@ impl CallWatch {
             track,
             ended: Mutex::default(),
             routing: OnceLock::new(),
+            limited: OnceLock::new(),
         }
     }
 
@@ -121,6 +125,18 @@ impl CallWatch {
 
     pub(crate) fn routing(&self) -> Option<&[u8]> {
         self.routing.get().map(AsRef::as_ref)
+    }
+
+    /// It was refused because of our rate, if it was.
+    pub(crate) fn limit(&self, limited: Option<Limited>) {
+        if let Some(limited) = limited {
+            // A request is refused once.
+            let _ = self.limited.set(limited);
+        }
+    }
+
+    pub(crate) fn limited(&self) -> Option<Limited> {
+        self.limited.get().copied()
     }
 
     /// Called before the first byte leaves. `false` if the caller gave up first: then it must not be sent.

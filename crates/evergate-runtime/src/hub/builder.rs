@@ -13,7 +13,7 @@ use super::{Hub, TAKEN};
 use crate::catalog::{CatalogStore, ServerCatalog};
 use crate::driver::Dialing;
 use crate::handlers::Handlers;
-use crate::observe::HubEvent;
+use crate::observe::{Happening, HubEvent, Witness};
 use crate::retry::ReconnectLimiter;
 use crate::settings::{Checked, InvalidSettings, Problem, Settings};
 use crate::slot::Shared;
@@ -29,6 +29,7 @@ pub struct HubBuilder {
     restored: HashMap<String, ServerCatalog>,
     handlers: Handlers,
     limiter: ReconnectLimiter,
+    witness: Witness,
     dialer: Option<Dialer>,
     tls: Option<Arc<ClientConfig>>,
     seed: Option<u64>,
@@ -47,6 +48,7 @@ impl HubBuilder {
             restored: HashMap::new(),
             handlers: Handlers::new(),
             limiter: ReconnectLimiter::default(),
+            witness: Witness::default(),
             dialer: None,
             tls: None,
             seed: None,
@@ -75,6 +77,14 @@ impl HubBuilder {
     /// Shares a reconnect limit with other hubs.
     pub fn limiter(mut self, limiter: ReconnectLimiter) -> Self {
         self.limiter = limiter;
+        self
+    }
+
+    /// Is told of everything that happens to servers, by name, at the moment it does: more than events say, and without
+    /// exception. Called by the servers' own tasks, so it must be quick. Of a server that was replaced it hears until
+    /// that is gone, besides what it hears of the new one.
+    pub fn witness(mut self, told: impl Fn(&str, Happening) + Send + Sync + 'static) -> Self {
+        self.witness = Witness::new(told);
         self
     }
 
@@ -110,6 +120,7 @@ impl HubBuilder {
             shared: Arc::new(Shared {
                 catalog: CatalogStore::new(self.events.clone()),
                 events: self.events,
+                witness: self.witness,
                 notifications: broadcast::Sender::new(BACKLOG),
                 tasks: Tasks::new(),
                 calls: TaskTracker::new(),

@@ -42,6 +42,25 @@ pub enum Reason {
 // === impl Reason ===
 
 impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 15] = [
+        Self::Configured,
+        Self::Requested,
+        Self::HandshakeDone,
+        Self::SessionLost,
+        Self::TransportLost,
+        Self::ProcessExited,
+        Self::ProcessExitedCleanly,
+        Self::Unresponsive,
+        Self::HandshakeFailed,
+        Self::AuthRequired,
+        Self::CommandNotFound,
+        Self::InvalidConfig,
+        Self::UnsupportedProtocol,
+        Self::AttemptsExhausted,
+        Self::NotRestarted,
+    ];
+
     /// The name used in JSON, logs and metric labels.
     pub fn as_str(self) -> &'static str {
         match self {

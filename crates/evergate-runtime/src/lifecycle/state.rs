@@ -141,6 +141,17 @@ impl State {
 // === impl StateKind ===
 
 impl StateKind {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Disabled,
+        Self::Connecting,
+        Self::Connected,
+        Self::Reconnecting,
+        Self::Disconnected,
+        Self::Disabling,
+        Self::PermanentlyFailed,
+    ];
+
     /// The name used in JSON, logs and metric labels.
     pub fn as_str(self) -> &'static str {
         match self {

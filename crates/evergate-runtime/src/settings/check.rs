@@ -29,12 +29,15 @@ pub(crate) struct Checked {
     pub(crate) header_timeout: Duration,
     pub(crate) close_timeout: Duration,
     pub(crate) refresh_every: Option<Duration>,
+    pub(crate) ping_every: Option<Duration>,
     pub(crate) replay: Replay,
     pub(crate) replay_tools: HashMap<String, Replay>,
     pub(crate) max_message_bytes: usize,
     pub(crate) max_in_flight: usize,
     pub(crate) max_held: usize,
     pub(crate) max_subscriptions: usize,
+    /// Rate-limit answers in a row, zero for never, and how long nothing is sent then.
+    pub(crate) rate_limit: (u32, Duration),
     pub(crate) protocol: Protocol,
 }
 
@@ -133,6 +136,8 @@ impl Settings {
             ("header_timeout", self.header_timeout),
             ("close_timeout", self.close_timeout),
             ("refresh_every", self.refresh_every.unwrap_or(LONGEST)),
+            ("ping_every", self.ping_every.unwrap_or(LONGEST)),
+            ("rate_limit.pause", self.rate_limit.1),
         ];
         for (field, duration) in positive {
             if duration.is_zero() {
@@ -199,12 +204,14 @@ impl Settings {
             header_timeout: self.header_timeout,
             close_timeout: self.close_timeout,
             refresh_every: self.refresh_every,
+            ping_every: self.ping_every,
             replay: self.replay,
             replay_tools: self.replay_tools.into_iter().collect(),
             max_message_bytes: self.max_message_bytes,
             max_in_flight: self.max_in_flight.min(tokio::sync::Semaphore::MAX_PERMITS),
             max_held: self.max_held,
             max_subscriptions: self.max_subscriptions,
+            rate_limit: self.rate_limit,
             protocol: self.protocol,
         })
     }

@@ -1,10 +1,8 @@
 //! Child processes: started under a guardian, watched until they end, ended in steps.
 
-use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::io::AsyncReadExt as _;
@@ -13,7 +11,8 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::line_splitter::{Line, LineSplitter};
+use super::last_words::{Entrusted, StderrTail};
+use super::line_splitter::LineSplitter;
 #[cfg(unix)]
 use super::process_group::Guardian;
 use super::{OpenError, TransportError};
@@ -42,19 +41,6 @@ pub(crate) struct Started {
     pub(crate) stdout: ChildStdout,
 }
 
-/// The last lines a server wrote to its standard error, across restarts. Cheap to clone.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct StderrTail(Arc<Mutex<Tail>>);
-
-#[derive(Debug, Default)]
-struct Tail {
-    lines: VecDeque<String>,
-    /// Of all lines ever, those that were dropped included.
-    count: u64,
-}
-
-const TAIL_LINES: usize = 50;
-const TAIL_LINE_BYTES: usize = 500;
 /// A group that was killed closes its end of stderr at once. Only a process that left the group can still hold it,
 /// and for that nobody waits.
 const STDERR_ENDS: Duration = Duration::from_millis(500);
@@ -108,7 +94,7 @@ pub(crate) fn start(
         tasks.spawn(guardian.finish());
         return Err(spawn_error(std::io::Error::other("the child has no pipes")));
     };
-    let stderr = tasks.spawn(keep_tail(stderr, tail));
+    let stderr = tasks.spawn(keep_tail(stderr, tail, Entrusted::of(args, env)));
     let (stop, stopping) = mpsc::channel(1);
     let (ended, exit) = watch::channel(None);
     tasks.spawn(supervise(child, guardian, stderr, stopping, ended));
@@ -158,11 +144,11 @@ async fn end(
     child.wait().await
 }
 
-async fn keep_tail(mut stderr: ChildStderr, tail: StderrTail) {
+async fn keep_tail(mut stderr: ChildStderr, tail: StderrTail, entrusted: Entrusted) {
     let mut splitter = LineSplitter::new(64 * 1024);
     loop {
         while let Some(line) = splitter.next_line() {
-            tail.keep(&line);
+            tail.keep(&line, &entrusted);
         }
         match stderr.read_buf(splitter.space(4096)).await {
             Ok(0) | Err(_) => break,
@@ -171,7 +157,7 @@ async fn keep_tail(mut stderr: ChildStderr, tail: StderrTail) {
     }
     // Last words are often not ended properly.
     if let Some(line) = splitter.rest() {
-        tail.keep(&line);
+        tail.keep(&line, &entrusted);
     }
 }
 
@@ -216,33 +202,6 @@ impl Exit {
             Ok(status) => Self { clean: status.success(), description: status.to_string() },
             Err(error) => Self { clean: false, description: error.to_string() },
         }
-    }
-}
-
-// === impl StderrTail ===
-
-impl StderrTail {
-    /// The lines, and how many there ever were.
-    pub(crate) fn lines(&self) -> (Vec<String>, u64) {
-        let tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (tail.lines.iter().cloned().collect(), tail.count)
-    }
-
-    fn keep(&self, line: &Line) {
-        match line {
-            Line::Message(text) => self.push(text),
-            Line::Oversized(_) => self.push(b"(a line too long to keep)"),
-        }
-    }
-
-    fn push(&self, line: &[u8]) {
-        let line = String::from_utf8_lossy(&line[..line.len().min(TAIL_LINE_BYTES)]).into_owned();
-        let mut tail = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if tail.lines.len() == TAIL_LINES {
-            tail.lines.pop_front();
-        }
-        tail.lines.push_back(line);
-        tail.count += 1;
     }
 }
 

@@ -4,6 +4,7 @@ use std::future::pending;
 use std::sync::Arc;
 
 use http::StatusCode;
+use http::header::{HeaderValue, RETRY_AFTER};
 use tokio::sync::mpsc;
 
 use crate::fault::{ArmedFault, Fault, pieces};
@@ -28,6 +29,13 @@ pub(crate) async fn instead(
             let is_json = body.starts_with(['{', '[']);
             let reply = if is_json { replies::json } else { replies::text };
             Some(reply(status, body.clone()))
+        }
+        Fault::RateLimited { retry_after } => {
+            let mut reply = replies::text(StatusCode::TOO_MANY_REQUESTS, "slow down");
+            if let Some(seconds) = retry_after {
+                reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(*seconds));
+            }
+            Some(reply)
         }
         Fault::IdLess400 => {
             let body = unbound_error(-32000, "Bad Request", false);

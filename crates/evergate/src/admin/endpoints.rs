@@ -1,5 +1,8 @@
 //! The paths of the API, as one table: the `OpenAPI` page is made from it, and a test asks each of them.
 
+#[cfg(test)]
+mod page;
+
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Map, Value, json};

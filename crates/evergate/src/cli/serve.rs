@@ -9,7 +9,7 @@ use super::source::{self, ConfigArgs};
 use crate::config::parse_listen;
 use crate::demo;
 use crate::exit_code::Failure;
-use crate::serve::{self, Options};
+use crate::serve::{self, HandedOver, Options};
 
 /// Put all servers behind one endpoint (the default command).
 ///
@@ -36,11 +36,12 @@ pub(crate) struct Serve {
 // === impl Serve ===
 
 impl Serve {
-    pub(crate) async fn run(self) -> Result<(), Failure> {
+    pub(crate) async fn run(self, handed_over: HandedOver) -> Result<(), Failure> {
         let options = Options {
             listen: self.listen,
             state_dir: self.state_dir,
             allow_unauthenticated: self.allow_unauthenticated,
+            handed_over,
         };
         if let Some(sources) = self.config.given()? {
             let config = source::load_usable(&sources)?;

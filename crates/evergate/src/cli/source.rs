@@ -43,7 +43,7 @@ impl ConfigArgs {
     pub(crate) fn sources(&self) -> Result<Option<Sources>, Failure> {
         let given = self.given()?;
         Ok(given.or_else(|| {
-            let found = USUAL.iter().map(Path::new).find(|path| path.is_file())?;
+            let found = usual_file()?;
             hint(&format!("evergate: using {} of the current folder", found.display()));
             Some(Sources { files: vec![found.to_owned()], stdin: None })
         }))
@@ -70,6 +70,11 @@ impl ConfigArgs {
     }
 }
 
+/// A file in the current folder that has one of the usual names.
+pub(super) fn usual_file() -> Option<&'static Path> {
+    USUAL.iter().map(Path::new).find(|path| path.is_file())
+}
+
 /// Reads a configuration; only one that cannot be read at all is a failure here.
 pub(super) fn load(sources: &Sources) -> Result<Config, Failure> {
     sources.load(&|name| std::env::var(name).ok()).map_err(Failure::config)
@@ -89,16 +94,19 @@ pub(crate) fn load_usable(sources: &Sources) -> Result<Config, Failure> {
     Ok(config)
 }
 
+/// Nobody has that name.
+pub(super) fn unknown_server(config: &Config, name: &str) -> Failure {
+    let known: Vec<&str> = config.servers.keys().map(String::as_str).collect();
+    Failure::usage(format!("no server is called {name:?}; there are: {}", known.join(", ")))
+}
+
 /// Starts the servers that are on, or only `wanted`.
 pub(super) fn start(
     config: &Config,
     wanted: Option<&str>,
 ) -> Result<(Hub, Vec<ServerHandle>), Failure> {
     if let Some(name) = wanted {
-        let server = config.servers.get(name).ok_or_else(|| {
-            let known: Vec<&str> = config.servers.keys().map(String::as_str).collect();
-            Failure::usage(format!("no server is called {name:?}; there are: {}", known.join(", ")))
-        })?;
+        let server = config.servers.get(name).ok_or_else(|| unknown_server(config, name))?;
         if let Some(reason) = &server.unusable {
             return Err(Failure::unavailable(format!("{name} cannot be used: {reason}")));
         }

@@ -20,14 +20,19 @@ pub(crate) const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// One of Evergate's own: its unit must be written, a guess could be wrong by a factor of a thousand.
 pub(super) fn read(value: &Value) -> Result<Duration, String> {
     match value {
-        Value::String(text) => parse(text).ok_or_else(|| {
-            format!("{text:?} is not a duration such as \"45s\", \"500ms\", \"2m\" or \"1h\"")
-        }),
+        Value::String(text) => read_text(text),
         Value::Number(number) => Err(format!(
             "{number} has no unit: write a text such as \"45s\", \"500ms\", \"2m\" or \"6h\""
         )),
         _ => Err("must be a duration such as \"45s\"".into()),
     }
+}
+
+/// The same where everything is text.
+pub(crate) fn read_text(text: &str) -> Result<Duration, String> {
+    parse(text).ok_or_else(|| {
+        format!("{text:?} is not a duration such as \"45s\", \"500ms\", \"2m\" or \"1h\"")
+    })
 }
 
 /// One that other clients have too, and write as a bare number.

@@ -41,6 +41,8 @@ enum Kind {
     DurationOrNumber,
     DurationOrNever,
     Size,
+    /// A count and a time.
+    Rate,
     Texts,
     Patterns,
     /// Names and texts.

@@ -98,6 +98,21 @@ fn lifecycle(
     } else if let Some(interval) = section.duration("refresh_every") {
         settings = settings.refresh_every(Some(interval));
     }
+    if section.take("ping_every").is_some_and(|value| value == "never") {
+        settings = settings.ping_every(None);
+    } else if let Some(interval) = section.duration("ping_every") {
+        settings = settings.ping_every(Some(interval));
+    }
+    let rate_limit = section.own_section("rate_limit", |limit| {
+        let answers = limit.integer("threshold").unwrap_or(3);
+        let answers = u32::try_from(answers).map_err(|_| {
+            limit.error("threshold", "must be 0 (never) or more");
+        });
+        (answers.unwrap_or(3), limit.duration("pause").unwrap_or(Duration::from_secs(60)))
+    });
+    if let Some((answers, pause)) = rate_limit {
+        settings = settings.rate_limit(answers, pause);
+    }
     (delays(section, settings), profile)
 }
 

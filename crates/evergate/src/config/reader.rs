@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::finding::{Finding, Severity};
 use super::pattern::Pattern;
+use super::rate::{self, Rate};
 use super::{duration, size, spelling, variables};
 
 /// What is not in a document but decides how it is read.
@@ -259,6 +260,12 @@ impl<'a> Reader<'a> {
     pub(crate) fn size(&mut self, key: &'static str) -> Option<usize> {
         let value = self.take(key)?;
         size::read(value).map_err(|message| self.error(key, &message)).ok()
+    }
+
+    /// So many in so long.
+    pub(crate) fn rate(&mut self, key: &'static str) -> Option<Rate> {
+        let text = self.string(key)?;
+        rate::parse(&text).map_err(|message| self.error(key, &message)).ok()
     }
 
     /// One of a few words.

@@ -3,7 +3,7 @@
 //! What is taken out becomes spaces, so that the line and column of a mistake stay what they are.
 
 /// The text without comments and trailing commas. Text that is not well formed is left for the parser to complain about.
-pub(super) fn strict(text: &str) -> String {
+pub(crate) fn strict(text: &str) -> String {
     let mut bytes = text.trim_start_matches('\u{feff}').as_bytes().to_vec();
     blank_comments(&mut bytes);
     blank_trailing_commas(&mut bytes);

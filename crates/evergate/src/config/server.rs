@@ -146,7 +146,8 @@ pub(super) fn read(name: &str, reader: &mut Reader<'_>, gateway: &Gateway) -> Op
     if unusable.is_none() {
         for problem in settings.problems(name) {
             let inner = reader.object().and_then(|entry| entry.get("lifecycle"));
-            let inner = inner.is_some_and(|inner| inner.get(problem.field).is_some());
+            let key = problem.field.split('.').next().unwrap_or_default();
+            let inner = inner.is_some_and(|inner| inner.get(key).is_some());
             let section = if inner { "lifecycle." } else { "" };
             reader.error(&format!("{section}{}", problem.field), &problem.message);
         }

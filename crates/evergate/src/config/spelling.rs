@@ -7,7 +7,7 @@ pub(crate) fn nearest<'a>(key: &str, known: impl Iterator<Item = &'a str>) -> Op
 }
 
 /// Edits that lead from one word to the other, in letters regardless of case.
-fn distance(a: &str, b: &str) -> usize {
+pub(crate) fn distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.to_lowercase(), b.to_lowercase());
     let mut row: Vec<usize> = (0..=b.chars().count()).collect();
     for (i, x) in a.chars().enumerate() {

@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::Reply;
 use super::arriving::{Arriving, BrokeOff};
 use crate::gateway::error_body::Refusal;
+use crate::metrics::Format;
 
 /// A large result is sent as the bytes it came in, between two small pieces.
 pub(crate) enum ReplyBody {
@@ -41,6 +42,16 @@ pub(super) fn text(status: StatusCode, text: &'static str) -> Reply {
         Some("text/plain; charset=utf-8"),
         ReplyBody::whole(Bytes::from_static(text.as_bytes())),
     )
+}
+
+pub(super) fn metrics(format: Format, page: String) -> Reply {
+    with(StatusCode::OK, Some(format.content_type()), ReplyBody::whole(page.into()))
+}
+
+/// A file that is part of the program.
+pub(super) fn file(content_type: &'static str, content: &'static str) -> Reply {
+    let body = ReplyBody::whole(Bytes::from_static(content.as_bytes()));
+    with(StatusCode::OK, Some(content_type), body)
 }
 
 pub(super) fn json(status: StatusCode, value: &Value) -> Reply {
@@ -81,8 +92,18 @@ pub(super) fn refusal(refusal: Refusal) -> Reply {
     reply
 }
 
+/// An error under a request's own id, for a client that is to come back later.
+pub(super) fn later(status: StatusCode, message: [Bytes; 3], seconds: u64) -> Reply {
+    let mut reply = self::message(message, HeaderMap::new());
+    *reply.status_mut() = status;
+    reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    reply
+}
+
 /// What a refusal says besides its words: when to come back, with what, and whether over this connection.
 pub(super) fn mark(reply: &mut Reply, refusal: Refusal) {
+    // For whoever counts them.
+    reply.extensions_mut().insert(refusal);
     match refusal {
         Refusal::TooManySessions | Refusal::TooManyRequests => {
             reply.headers_mut().insert(RETRY_AFTER, RETRY_LATER);

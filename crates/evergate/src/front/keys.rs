@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use http::header::AUTHORIZATION;
@@ -13,7 +14,8 @@ use http::{HeaderMap, HeaderName};
 use sha2::{Digest as _, Sha256};
 use wildmatch::WildMatch;
 
-use crate::config::Scopes;
+use super::bucket::Bucket;
+use crate::config::{Rate, Scopes};
 
 /// One key as it is configured.
 #[derive(Clone)]
@@ -27,6 +29,8 @@ pub(crate) struct KeyEntry {
     /// Globs of the public names of the tools it opens; `None` for all.
     pub(crate) tools: Option<Vec<String>>,
     pub(crate) scopes: Scopes,
+    /// How often its holder may have something sent to servers; `None` for as often as it likes.
+    pub(crate) rate_limit: Option<Rate>,
 }
 
 /// All keys.
@@ -63,6 +67,7 @@ struct Rights {
     servers: Option<Vec<WildMatch>>,
     tools: Option<Vec<WildMatch>>,
     scopes: Scopes,
+    bucket: Option<Arc<Bucket>>,
 }
 
 const API_KEY: &str = "x-api-key";
@@ -83,13 +88,13 @@ impl Keyring {
                 servers: entry.servers.map(globs),
                 tools: entry.tools.map(globs),
                 scopes: entry.scopes,
+                bucket: entry.rate_limit.map(|rate| Arc::new(Bucket::new(rate))),
             }),
         };
         Self { keys: entries.into_iter().map(key).collect() }
     }
 
     /// With one more, for whoever may read this process's own files. Where there are no keys none is needed.
-    #[allow(dead_code, reason = "for the command line")]
     pub(crate) fn with_local(mut self, secret: &str) -> Self {
         if !self.keys.is_empty() {
             let scopes = Scopes { admin: true, ..Scopes::default() };
@@ -99,10 +104,26 @@ impl Keyring {
                 servers: None,
                 tools: None,
                 scopes,
+                rate_limit: None,
             }]);
             self.keys.extend(local.keys);
         }
         self
+    }
+
+    /// Goes on counting where another left off, for keys of the same name and rate: a reload gives nobody anything back.
+    pub(crate) fn succeed(&mut self, before: &Self) {
+        for key in &mut self.keys {
+            // Nobody else has them yet.
+            let Some(rights) = Arc::get_mut(&mut key.rights) else { continue };
+            let same = before.keys.iter().find(|old| old.rights.name == rights.name);
+            if let (Some(new), Some(old)) =
+                (&rights.bucket, same.and_then(|old| old.rights.bucket.as_ref()))
+                && new.rate() == old.rate()
+            {
+                rights.bucket = Some(old.clone());
+            }
+        }
     }
 
     /// Who sent these headers. More than one key may come along, for example one meant for a server behind the gateway:
@@ -130,6 +151,7 @@ impl Keyring {
             servers: Some(Vec::new()),
             tools: Some(Vec::new()),
             scopes: Scopes::default(),
+            bucket: None,
         };
         Caller(Some(known.map_or_else(|| Arc::new(nothing()), |key| key.rights.clone())))
     }
@@ -217,6 +239,14 @@ impl Caller {
         self.0.as_ref().is_none_or(|rights| rights.scopes.admin || rights.scopes.metrics)
     }
 
+    /// The caller is about to have something sent to a server. If that would be too often, how long until it is not.
+    pub(crate) fn spend(&self) -> Result<(), Duration> {
+        match self.0.as_ref().and_then(|rights| rights.bucket.as_ref()) {
+            Some(bucket) => bucket.take(),
+            None => Ok(()),
+        }
+    }
+
     /// Whether the caller may know of a server and use it.
     pub(crate) fn may_use_server(&self, server: &str) -> bool {
         self.0.as_ref().is_none_or(|rights| allows(rights.servers.as_deref(), server))
@@ -261,6 +291,7 @@ mod tests {
             servers: None,
             tools: None,
             scopes: Scopes { mcp: true, ..Scopes::default() },
+            rate_limit: None,
         }
     }
 
@@ -360,6 +391,28 @@ mod tests {
         assert!(!limited.may_use_tool("team-a__write") && !limited.may_use_tool("xdocs__search"));
         let locked = ring.identify(&headers(&[("x-api-key", "s2")])).unwrap();
         assert!(!locked.may_use_server("docs") && !locked.may_use_tool("docs__search"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reload_goes_on_counting_for_keys_that_did_not_change() {
+        let limited = |name: &str, requests| {
+            let per = Duration::from_secs(60);
+            KeyEntry { rate_limit: Some(Rate { requests, per }), ..entry(name, name) }
+        };
+        let caller =
+            |ring: &Keyring, name: &str| ring.identify(&headers(&[("x-api-key", name)])).unwrap();
+        let before = Keyring::new([limited("same", 1), limited("other", 1), entry("free", "free")]);
+        for name in ["same", "other", "free"] {
+            assert_eq!(caller(&before, name).spend(), Ok(()));
+        }
+        let entries = [limited("same", 1), limited("other", 2), limited("free", 1)];
+        let mut after = Keyring::new(entries);
+        after.succeed(&before);
+        assert!(caller(&after, "same").spend().is_err());
+        assert_eq!(caller(&after, "other").spend(), Ok(()));
+        assert_eq!(caller(&after, "free").spend(), Ok(()));
+        assert!(caller(&before, "same").spend().is_err());
+        assert_eq!(Caller::anonymous().spend(), Ok(()));
     }
 
     #[test]

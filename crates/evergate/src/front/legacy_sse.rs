@@ -15,6 +15,7 @@ use tokio::time::Interval;
 
 use super::event_stream::{SIGN_OF_LIFE, event, signs_of_life};
 use super::keys::Caller;
+use super::mcp_endpoint::too_often;
 use super::piped::{Piped, WAITING};
 use super::session_id::SessionFacts;
 use super::{Front, Reply, body, incoming};
@@ -81,16 +82,18 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     match try_message(front, &caller, request).await {
-        Ok(()) => body::text(StatusCode::ACCEPTED, "Accepted"),
+        Ok(None) => body::text(StatusCode::ACCEPTED, "Accepted"),
+        Ok(Some(refused)) => refused,
         Err(refusal) => body::refusal(refusal),
     }
 }
 
+/// Its refusal, if it goes no further.
 async fn try_message<B>(
     front: &Arc<Front>,
     caller: &Caller,
     request: &mut Request<B>,
-) -> Result<(), Refusal>
+) -> Result<Option<Reply>, Refusal>
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -109,9 +112,12 @@ where
         return Err(Refusal::TooManyRequests);
     }
     for message in incoming::messages(&body)? {
+        if let Some(refused) = too_often(caller, &message) {
+            return Ok(Some(refused));
+        }
         piped.take(message, Some(request.headers().clone())).await;
     }
-    Ok(())
+    Ok(None)
 }
 
 // === impl SseStreams ===

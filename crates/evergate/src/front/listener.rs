@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -15,7 +16,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::alarm::Alarms;
-use super::body::ReplyBody;
+use super::body::{ReplyBody, close_after};
 use super::impatient::Impatient;
 use super::{Face, Front};
 use crate::cancelled::cancelled;
@@ -25,8 +26,11 @@ use crate::tasks::Tasks;
 const HEADERS_WITHIN: Duration = Duration::from_secs(30);
 /// Connections at once; further ones wait to be accepted.
 const MAX_CONNECTIONS: usize = 16_384;
-/// How long requests are still refused before connections are closed: longer than a request is on its way.
-const LAST_REFUSALS: Duration = Duration::from_millis(200);
+/// How long requests on connections that are open are still answered before these are closed: longer than a request is on
+/// its way. The answer says that the connection ends with it; most clients are told so in time.
+const LAST_ANSWERS: Duration = Duration::from_millis(200);
+/// Longer than that: nobody can ask anything any more.
+pub(crate) const LAST_REQUESTS: Duration = Duration::from_millis(250);
 /// More than the system lets in by itself.
 const MAX_LAST: usize = 4096;
 /// After a failure to accept, such as too many open files.
@@ -36,15 +40,25 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug, Clone)]
 pub(crate) struct Places(Arc<Semaphore>);
 
-/// Serves until `stop`; then no connection is accepted, and each one ends after the response it is at, or a moment later.
+/// Where connections come in.
+#[derive(Debug, Clone)]
+pub(crate) struct Door {
+    pub(crate) closed: CancellationToken,
+    /// The next process will have the same socket, and those who wait there.
+    pub(crate) is_handed_over: bool,
+}
+
+/// Serves until the door is closed; then no connection is accepted, and each one ends after the response it is at, or a
+/// moment later.
 pub(crate) async fn serve(
     listener: TcpListener,
     face: Face,
     front: Arc<Front>,
     tasks: Tasks,
     places: Places,
-    stop: CancellationToken,
+    door: Door,
 ) {
+    let stop = door.closed;
     loop {
         // The semaphore is never closed.
         let Ok(place) = places.0.clone().acquire_owned().await else { return };
@@ -67,6 +81,9 @@ pub(crate) async fn serve(
             }
         }
     }
+    if door.is_handed_over {
+        return;
+    }
     for stream in let_in_already(listener) {
         tasks.spawn(attend(stream, face, front.clone(), stop.clone()));
     }
@@ -88,8 +105,17 @@ fn let_in_already(listener: TcpListener) -> Vec<TcpStream> {
 async fn attend(stream: TcpStream, face: Face, front: Arc<Front>, stop: CancellationToken) {
     // Answers are small and wanted now.
     let _ = stream.set_nodelay(true);
+    // Beside the token, which takes a lock to look at.
+    let last = Arc::new(AtomicBool::new(false));
+    let is_last = last.clone();
     let service = service_fn(move |request| {
-        front.clone().answer(face, request).map(|reply| Ok::<_, Infallible>(*reply))
+        let is_last = is_last.clone();
+        front.clone().answer(face, request).map(move |mut reply| {
+            if is_last.load(Ordering::Relaxed) {
+                close_after(&mut reply);
+            }
+            Ok::<_, Infallible>(*reply)
+        })
     });
     let connection = http1::Builder::new()
         .timer(Alarms)
@@ -99,7 +125,10 @@ async fn attend(stream: TcpStream, face: Face, front: Arc<Front>, stop: Cancella
     let result = tokio::select! {
         biased;
         result = connection.as_mut() => result,
-        () = cancelled(&stop) => end(connection).await,
+        () = cancelled(&stop) => {
+            last.store(true, Ordering::Relaxed);
+            end(connection).await
+        }
     };
     if let Err(error) = result {
         tracing::debug!(%error, "a connection ended badly");
@@ -118,7 +147,7 @@ where
     tokio::select! {
         biased;
         result = connection.as_mut() => return result,
-        () = tokio::time::sleep(LAST_REFUSALS) => {}
+        () = tokio::time::sleep(LAST_ANSWERS) => {}
     }
     connection.as_mut().graceful_shutdown();
     connection.await

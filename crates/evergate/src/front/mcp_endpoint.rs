@@ -24,10 +24,10 @@ use super::sessions::Session;
 use super::surviving::Surviving;
 use super::{Front, Reply, respond, stateless};
 use crate::gateway::client::{Introduction, unprintable};
-use crate::gateway::error_body::{INVALID_PARAMS, OUTCOME_UNKNOWN, Refusal, plain};
+use crate::gateway::error_body::{self, INVALID_PARAMS, OUTCOME_UNKNOWN, Refusal, plain};
 use crate::gateway::event_log::{EventLog, Tail};
 use crate::gateway::outlet::Outlet;
-use crate::gateway::{Answer, Gateway, RequestContext, handshake};
+use crate::gateway::{Answer, Gateway, RequestContext, goes_to_server, handshake};
 
 /// Messages in one batch: more than any client sends, fewer than a stream keeps.
 const MAX_BATCH: usize = 1024;
@@ -74,6 +74,12 @@ where
     incoming::has_json_body(headers)?;
     let is_batch = incoming::is_batch(&body);
     let mut messages = incoming::messages(&body)?;
+    if !is_batch
+        && let [message] = &messages[..]
+        && let Some(refused) = too_often(&caller, message)
+    {
+        return Ok(refused);
+    }
     // Looked up once.
     let (named, known) = (headers.get(PROTOCOL_VERSION), headers.get(SESSION_ID));
     if is_batch && stateless::is_named(headers) {
@@ -120,6 +126,15 @@ where
         with_session(&mut reply, &id);
     }
     Ok(reply)
+}
+
+/// The answer to a request for a server that comes sooner than its caller's key allows.
+pub(super) fn too_often(caller: &Caller, message: &Message) -> Option<Reply> {
+    let Message::Request { id, method, .. } = message else { return None };
+    let retry_in = if goes_to_server(method) { caller.spend().err()? } else { return None };
+    let error = Answer::Error(error_body::too_often(retry_in));
+    let seconds = error_body::whole_seconds(retry_in);
+    Some(body::later(StatusCode::TOO_MANY_REQUESTS, respond::pieces(id, &error), seconds))
 }
 
 /// One message: a request is answered, anything else only taken.
@@ -256,13 +271,22 @@ fn batch(
         takes_pieces: false,
         rounds: None,
     };
+    let caller = session.client.caller();
     let mut first = None;
     let mut calls = Vec::new();
     for message in messages {
         match message {
             Message::Request { id, method, params } => {
                 first.get_or_insert(id.clone());
-                calls.push((id, method, params));
+                let spent = if goes_to_server(&method) { caller.spend() } else { Ok(()) };
+                match spent {
+                    Ok(()) => calls.push((id, method, params)),
+                    // There is no status for one of many.
+                    Err(retry_in) => {
+                        let error = Answer::Error(error_body::too_often(retry_in));
+                        log.push(respond::line(&id, &error));
+                    }
+                }
             }
             Message::Notification { method, params } => {
                 front.gateway.notified(&session.client, &method, params.as_ref());

@@ -26,6 +26,7 @@ use crate::admin::model::{
 };
 use crate::admin::{self, List};
 use crate::gateway::Gateway;
+use crate::metrics::{Format, render};
 use crate::observed::{Follower, Wanted, unix_ms};
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -37,7 +38,7 @@ const USUAL_LIMIT: usize = 100;
 
 /// Whether a path is ours.
 pub(super) fn has(path: &str) -> bool {
-    path == "/api" || path.starts_with("/api/")
+    path == "/api" || path.starts_with("/api/") || is_metrics(path)
 }
 
 pub(super) async fn answer<B>(
@@ -49,7 +50,8 @@ where
     B: http_body::Body<Data = Bytes> + Send + Unpin,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let answered = match may_come_in(policy, request.headers()) {
+    let answered = match may_come_in(policy, request) {
+        Ok(_) if is_metrics(request.uri().path()) => metrics(front, request).await,
         Ok(caller) => route(front, &caller, request).await,
         Err(problem) => Err(problem),
     };
@@ -68,16 +70,37 @@ where
     reply
 }
 
-fn may_come_in(policy: &Policy, headers: &HeaderMap) -> Result<Caller, Problem> {
+fn is_metrics(path: &str) -> bool {
+    path.trim_end_matches('/') == "/metrics"
+}
+
+async fn metrics<B>(front: &Arc<Front>, request: &Request<B>) -> Result<Reply, Problem> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return Err(wrong_method("GET", false));
+    }
+    let (gateway, format) = (front.gateway.clone(), Format::wanted(request.headers()));
+    let rendering = tokio::task::spawn_blocking(move || render(&gateway, format));
+    let failed = |_| Problem::new(ProblemCode::Conflict, "the gateway is ending");
+    let page = rendering.await.map_err(failed)?;
+    Ok(body::metrics(format, page))
+}
+
+fn may_come_in<B>(policy: &Policy, request: &Request<B>) -> Result<Caller, Problem> {
+    let headers = request.headers();
     is_of_this_origin(headers)?;
     let caller = policy
         .keyring
         .identify(headers)
         .map_err(|denied| Problem::new(ProblemCode::Unauthorized, denied.to_string()))?;
-    if caller.is_admin() {
+    let for_metrics = is_metrics(request.uri().path());
+    if caller.is_admin() || (for_metrics && caller.may_see_metrics()) {
         return Ok(caller);
     }
-    let message = "this key does not have the scope admin";
+    let message = if for_metrics {
+        "this key has neither the scope metrics nor admin"
+    } else {
+        "this key does not have the scope admin"
+    };
     Err(Problem::new(ProblemCode::Forbidden, message))
 }
 

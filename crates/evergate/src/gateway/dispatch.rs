@@ -60,6 +60,22 @@ pub(crate) struct RequestContext {
     pub(crate) rounds: Option<Arc<Rounds>>,
 }
 
+/// Whether requests of this kind go on to a server, rather than being answered here.
+pub(crate) fn goes_to_server(method: &str) -> bool {
+    !matches!(
+        method,
+        "initialize"
+            | "ping"
+            | "tools/list"
+            | "prompts/list"
+            | "resources/list"
+            | "resources/templates/list"
+            | "logging/setLevel"
+            | "server/discover"
+            | "subscriptions/listen"
+    )
+}
+
 // === impl Pieces ===
 
 impl Pieces {
@@ -286,6 +302,7 @@ impl Gateway {
                 }
                 self.first_lists(client).await;
                 let view = self.view(client);
+                self.count_stale(client, method);
                 if context.rounds.is_none() {
                     return Answer::Result(view.list(method));
                 }
@@ -346,6 +363,29 @@ impl Gateway {
                     ),
                 )),
             },
+        }
+    }
+
+    /// Counts, for each server that is out of reach, a list that its last good entries are in.
+    fn count_stale(&self, client: &Client, method: &str) {
+        if !self.observed.metrics.any_away() {
+            return;
+        }
+        let catalog = self.hub.catalog();
+        for handle in self.hub.servers() {
+            let name = handle.name();
+            let Some(listed) = catalog.server(name).filter(|_| client.may_use(name)) else {
+                continue;
+            };
+            let is_empty = match method {
+                "tools/list" => listed.tools.is_empty(),
+                "prompts/list" => listed.prompts.is_empty(),
+                "resources/list" => listed.resources.is_empty(),
+                _ => listed.resource_templates.is_empty(),
+            };
+            if !is_empty && handle.protocol().is_none() {
+                self.observed.metrics_of(name).served_stale();
+            }
         }
     }
 

@@ -3,6 +3,11 @@
 //! Codes from -32768 to -32000 belong to JSON-RPC and MCP; what only a gateway can say has codes outside of that. An
 //! error of a server's own passes unchanged.
 
+#[cfg(test)]
+mod page;
+
+use std::time::Duration;
+
 use evergate_runtime::{CallError, CallFailure, Outcome, RawJson, Status};
 use http::StatusCode;
 use serde::Deserialize;
@@ -61,6 +66,58 @@ pub(crate) enum Refusal {
 // === impl Refusal ===
 
 impl Refusal {
+    /// All of them, as they are numbered.
+    pub(crate) const ALL: [Self; 21] = [
+        Self::NotJson,
+        Self::NotJsonRpc,
+        Self::BatchNotAllowed,
+        Self::BatchTooLong,
+        Self::NotInitialized,
+        Self::UnknownSession,
+        Self::UnknownServer,
+        Self::UnknownPath,
+        Self::WrongMethod,
+        Self::NotAcceptable,
+        Self::NotJsonContent,
+        Self::TooLarge,
+        Self::TooManySessions,
+        Self::TooManyRequests,
+        Self::Forbidden,
+        Self::UnsupportedVersion,
+        Self::Unauthorized,
+        Self::ForbiddenOrigin,
+        Self::Draining,
+        Self::BadEventId,
+        Self::Internal,
+    ];
+
+    /// The name used in metric labels.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::NotJson => "not_json",
+            Self::NotJsonRpc => "not_json_rpc",
+            Self::BatchNotAllowed => "batch_not_allowed",
+            Self::BatchTooLong => "batch_too_long",
+            Self::NotInitialized => "not_initialized",
+            Self::UnknownSession => "unknown_session",
+            Self::UnknownServer => "unknown_server",
+            Self::UnknownPath => "unknown_path",
+            Self::WrongMethod => "wrong_method",
+            Self::NotAcceptable => "not_acceptable",
+            Self::NotJsonContent => "not_json_content",
+            Self::TooLarge => "too_large",
+            Self::TooManySessions => "too_many_sessions",
+            Self::TooManyRequests => "too_many_requests",
+            Self::Forbidden => "forbidden",
+            Self::UnsupportedVersion => "unsupported_version",
+            Self::Unauthorized => "unauthorized",
+            Self::ForbiddenOrigin => "forbidden_origin",
+            Self::Draining => "draining",
+            Self::BadEventId => "bad_event_id",
+            Self::Internal => "internal",
+        }
+    }
+
     pub(crate) fn status(self) -> StatusCode {
         match self {
             Self::NotJson
@@ -260,7 +317,7 @@ pub(crate) fn of_call(error: &CallError, status: Option<&Status>) -> RawJson {
         let at = status.next_retry_at?;
         Some(at.saturating_duration_since(tokio::time::Instant::now()).as_millis())
     });
-    RawJson::from(json!({
+    let mut body = json!({
         "code": code,
         "message": error.chain(),
         "data": {
@@ -272,7 +329,16 @@ pub(crate) fn of_call(error: &CallError, status: Option<&Status>) -> RawJson {
             "next_retry_ms": next_retry_ms.map(|ms| u64::try_from(ms).unwrap_or(u64::MAX)),
             "hint": hint(error, status),
         },
-    }))
+    });
+    if let CallFailure::RateLimited { retry_in } = error.source {
+        body["data"]["retry_after"] = whole_seconds(retry_in).into();
+    }
+    RawJson::from(body)
+}
+
+/// As a Retry-After header has them: whoever comes back after so many is not early.
+pub(crate) fn whole_seconds(duration: Duration) -> u64 {
+    duration.as_secs() + u64::from(duration.subsec_nanos() > 0)
 }
 
 /// A server that is not there for this client: nothing was sent, and waiting does not help.
@@ -288,6 +354,21 @@ pub(crate) fn unavailable(server: &str, why: &str) -> RawJson {
             "state": "disabled",
             "next_retry_ms": null,
             "hint": "the operator must switch it on, or allow it",
+        },
+    }))
+}
+
+/// A client that asks more often than its key allows.
+pub(crate) fn too_often(retry_in: Duration) -> RawJson {
+    let seconds = whole_seconds(retry_in);
+    RawJson::from(json!({
+        "code": NOT_SENT,
+        "message": "rate limit exceeded: more requests than this key's rate_limit allows",
+        "data": {
+            "outcome": "not_sent",
+            "retryable": true,
+            "retry_after": seconds,
+            "hint": format!("it did not run: call again in {seconds} s"),
         },
     }))
 }
@@ -334,6 +415,10 @@ fn hint(error: &CallError, status: Option<&Status>) -> String {
         (CallFailure::Cancelled, _) => "the call was cancelled by the client".into(),
         (CallFailure::PermanentlyFailed { .. }, _) => {
             revival.unwrap_or("the operator must look at it").to_owned()
+        }
+        (CallFailure::RateLimited { retry_in }, _) => {
+            let seconds = whole_seconds(*retry_in);
+            format!("the server limits the rate of calls: call again in {seconds} s")
         }
         (CallFailure::TooBusy { .. }, _) => "the server is busy: call again later".into(),
         (CallFailure::TooManyHeld { .. }, _) => {

@@ -99,10 +99,12 @@ impl PrivateServers {
         }
         // What it does by itself must not stand before anybody's calls.
         let _background = gateway.background.enter();
+        let idle = gateway.config().gateway.per_client_idle;
         let mut builder = Hub::builder()
             .limiter(gateway.limiter.clone())
+            .witness(gateway.observed.witness())
             .handlers(handlers(client))
-            .server(name, server_settings::of_client(server, client));
+            .server(name, server_settings::of_client(server, client, idle));
         if let Some(catalog) = &last_catalog {
             // The list does not blink while it starts.
             builder = builder.restore(name, ServerCatalog::clone(catalog));

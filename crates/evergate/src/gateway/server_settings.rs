@@ -33,15 +33,23 @@ pub(crate) fn of(server: &Server) -> Settings {
 }
 
 /// For a server of one client's own: it sees the client's headers with every request, not only with its calls.
-pub(super) fn of_client(server: &Server, client: &Arc<Client>) -> Settings {
+/// `idle` is how long it is kept without use.
+pub(super) fn of_client(server: &Server, client: &Arc<Client>, idle: Duration) -> Settings {
     let (client, wanted) = (Arc::downgrade(client), server.headers_from_client.clone());
-    with_headers(server, move |found| {
+    let settings = with_headers(server, move |found| {
         let Some(headers) = client.upgrade().and_then(|client| client.headers()) else { return };
         for name in &wanted {
             let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
             found.extend(values.map(|value| (name.to_string(), value.to_owned())));
         }
-    })
+    });
+    kept_for(settings, idle)
+}
+
+/// A ping shortly before a connection is closed for being idle would keep it alive for nobody.
+fn kept_for(settings: Settings, idle: Duration) -> Settings {
+    let outlived = settings.pinged_every().is_some_and(|every| every.saturating_mul(2) > idle);
+    if outlived { settings.ping_every(None) } else { settings }
 }
 
 fn with_headers(
@@ -106,6 +114,20 @@ impl TokenFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_soon_closed_is_not_pinged() {
+        let minutes = |n: u64| Duration::from_secs(60 * n);
+        let pinged = |every, idle| {
+            let settings = Settings::http("http://h/").ping_every(every);
+            kept_for(settings, idle).pinged_every()
+        };
+        assert_eq!(pinged(Some(minutes(25)), minutes(30)), None);
+        assert_eq!(pinged(Some(minutes(25)), minutes(360)), Some(minutes(25)));
+        assert_eq!(pinged(Some(minutes(15)), minutes(30)), Some(minutes(15)));
+        assert_eq!(pinged(Some(Duration::MAX), minutes(30)), None);
+        assert_eq!(pinged(None, minutes(30)), None);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_changed_token_is_used_and_a_lost_file_is_survived() {

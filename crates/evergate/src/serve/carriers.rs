@@ -12,7 +12,7 @@ use std::thread::available_parallelism;
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
-use crate::front::listener::{self, Places};
+use crate::front::listener::{self, Door, Places};
 use crate::front::{Face, Front};
 use crate::tasks::Tasks;
 
@@ -25,24 +25,24 @@ pub(super) struct Carriers {
 // === impl Carriers ===
 
 impl Carriers {
-    /// Accepts until `stop`. Connections, and whatever they leave behind, are counted in `tasks`: the threads are there
+    /// Accepts until the door is closed. Connections, and whatever they leave behind, are counted in `tasks`: the threads are there
     /// until `self` is dropped.
     pub(super) fn start(
         listener: &TcpListener,
         front: &Arc<Front>,
         tasks: &Tasks,
-        stop: &CancellationToken,
+        door: &Door,
     ) -> io::Result<Self> {
         let carriers = Self { end: CancellationToken::new() };
         let places = Places::default();
         for number in 0..how_many() {
             let listener = listener.try_clone()?;
-            let serving = (front.clone(), tasks.clone(), places.clone(), stop.clone());
+            let serving = (front.clone(), tasks.clone(), places.clone(), door.clone());
             let end = carriers.end.clone();
             let runtime = Builder::new_current_thread().enable_all().build()?;
             std::thread::Builder::new().name(format!("calls-{number}")).spawn(move || {
                 runtime.block_on(async move {
-                    let (front, tasks, places, stop) = serving;
+                    let (front, tasks, places, door) = serving;
                     match tokio::net::TcpListener::from_std(listener) {
                         Ok(listener) => {
                             let accepting = listener::serve(
@@ -51,7 +51,7 @@ impl Carriers {
                                 front,
                                 tasks.clone(),
                                 places,
-                                stop,
+                                door,
                             );
                             tasks.spawn(accepting);
                         }

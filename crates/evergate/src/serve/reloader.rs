@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::policy;
 use super::signals::Hangups;
+use super::supervisor::{self, News};
 use crate::config::{Config, Sources};
 use crate::front::Front;
 use crate::gateway::Gateway;
@@ -66,13 +67,15 @@ async fn keep_up(
             continue;
         }
         known = now;
-        if let Some(config) = load(&sources) {
-            apply(&gateway, config, &also);
-        }
+        supervisor::tell(News::Reloading);
+        let applied = load(&sources).is_some_and(|config| apply(&gateway, config, &also));
+        gateway.observed.metrics.reloaded(applied);
+        supervisor::tell(News::Reloaded);
     }
 }
 
-fn apply(gateway: &Arc<Gateway>, mut config: Config, also: &impl Fn(&Config)) {
+/// Says whether it is in force now.
+fn apply(gateway: &Arc<Gateway>, mut config: Config, also: &impl Fn(&Config)) -> bool {
     let running = gateway.config();
     let (before, after) = (&running.gateway, &mut config.gateway);
     if before.listen != after.listen
@@ -106,9 +109,11 @@ fn apply(gateway: &Arc<Gateway>, mut config: Config, also: &impl Fn(&Config)) {
                 removed = changes.removed.join(", "),
                 "configuration reloaded"
             );
+            true
         }
         Err(error) => {
             tracing::error!(%error, "the new configuration cannot be used: the running one stays");
+            false
         }
     }
 }

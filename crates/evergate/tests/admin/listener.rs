@@ -19,6 +19,8 @@ async fn operators_have_their_own_listener_if_the_configuration_says_so() {
     let public = |path: &str| Http::new(&gateway.at(path));
     assert_eq!(public("/api/v1/servers").get(&[]).await.status, StatusCode::NOT_FOUND);
     assert_eq!(public("/api/v1/openapi.json").get(&[]).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(public("/metrics").get(&[]).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(admin("/metrics").get(&[]).await.status, StatusCode::OK);
     let overview = admin("/api/v1/gateway").get(&[]).await;
     assert_eq!(overview.status, StatusCode::OK);
     assert_eq!(overview.json()["admin_listen"], free.to_string());

@@ -16,3 +16,4 @@ mod description;
 mod events;
 mod listener;
 mod scopes;
+mod secrets;

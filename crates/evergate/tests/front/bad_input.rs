@@ -273,9 +273,16 @@ async fn wrong_methods_are_405_and_say_which_are_right() {
 #[tokio::test]
 async fn paths_and_servers_that_do_not_exist_are_404() {
     let (_http, gateway) = one_server().await;
-    for path in
-        ["/", "/mcpx", "/mcp/nobody", "/mcp/web/more", "/mcp/%zz", "/mcp/%ff", "/mcp/%2e%2e"]
-    {
+    for path in [
+        "/else",
+        "/dashboard/else",
+        "/mcpx",
+        "/mcp/nobody",
+        "/mcp/web/more",
+        "/mcp/%zz",
+        "/mcp/%ff",
+        "/mcp/%2e%2e",
+    ] {
         let answer = Http::new(&gateway.at(path)).post(&[], PING).await;
         assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}");
         assert!(answer.json()["error"]["message"].is_string());

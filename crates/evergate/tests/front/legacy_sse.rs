@@ -48,7 +48,7 @@ impl Sse {
         }
     }
 
-    async fn initialize(&mut self, capabilities: Value) -> Value {
+    pub(crate) async fn initialize(&mut self, capabilities: Value) -> Value {
         let params = json!({ "protocolVersion": "2024-11-05", "capabilities": capabilities,
             "clientInfo": { "name": "old", "version": "1" } });
         let answer = self.request("initialize", params).await;

@@ -8,7 +8,9 @@ use std::time::Duration;
 use evergate_testkit::{HttpServer, SessionLoss};
 use serde_json::{Value, json};
 
-use crate::kit::{at, at_sse, begin, child, kill, pid_of, runs, servers, soon, status, text, web};
+use crate::kit::{
+    at, at_sse, at_with, begin, child, kill, pid_of, runs, servers, soon, status, text, web,
+};
 use crate::support::{Gateway, Session, exists, gateway, until};
 
 async fn start(entry: Value) -> (Gateway, Session) {
@@ -273,4 +275,25 @@ async fn a_dead_server_is_no_concern_of_another() {
     dead.revive().await;
     assert_eq!(text(&held.await.unwrap()), "1");
     assert_eq!(dead.server().executions("x"), 1);
+}
+
+#[tokio::test]
+async fn a_connection_that_nobody_uses_is_pinged_as_often_as_configured() {
+    let http = web().await;
+    let pings = |http: &HttpServer| {
+        http.server().counters().requests.get("ping").copied().unwrap_or_default()
+    };
+    let often = json!({ "ping_every": "100ms", "refresh_every": "never" });
+    let entry = at_with(&http, json!({ "lifecycle": often }));
+    let own = web().await;
+    let soon_closed = at_with(&own, json!({ "lifecycle": often, "isolation": "per_client" }));
+    let config = json!({
+        "gateway": { "per_client_idle": "150ms" },
+        "mcpServers": { "web": entry, "own": soon_closed },
+    });
+    let gateway = gateway(&config).start();
+    let client = gateway.connect().await;
+    client.call_text("own__bump", json!({})).await;
+    until("it was pinged thrice", async || pings(&http) >= 3).await;
+    assert_eq!(pings(&own), 0);
 }

@@ -3,7 +3,14 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should say so")]
 
 mod commands;
+mod completions;
+mod connecting;
+mod deploy;
+mod docs;
+mod doctoring;
 mod examples;
+mod importing;
+mod man;
 mod reference;
 #[cfg(unix)]
 mod serving;
@@ -21,6 +28,18 @@ pub(crate) fn stdout(output: &Output) -> String {
 
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+/// The commands that are not hidden, in the order in which the help has them.
+pub(crate) fn commands() -> Vec<String> {
+    let help = stdout(&evergate(&["--help"]));
+    let (_, listed) = help.split_once("\nCommands:\n").unwrap();
+    let (listed, _) = listed.split_once("\n\n").unwrap();
+    let names = listed.lines().filter_map(|line| {
+        let line = line.strip_prefix("  ").filter(|line| !line.starts_with(' '))?;
+        line.split_whitespace().next().map(str::to_owned)
+    });
+    names.filter(|name| name != "help").collect()
 }
 
 /// Times, process ids and how many attempts a random backoff took are left out; everything else is as users see it.

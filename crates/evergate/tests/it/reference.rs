@@ -3,17 +3,15 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::{evergate, stdout};
-
-const COMMANDS: [&str; 8] = ["serve", "stdio", "wrap", "check", "tools", "call", "schema", "demo"];
+use crate::{commands, evergate, stdout};
 
 #[test]
 fn the_reference_of_the_command_line_is_up_to_date() {
     let mut text = String::from(
         "# Command line\n\n<!-- generated; UPDATE_REFERENCE=1 cargo test -p evergate up_to_date writes it again -->\n",
     );
-    let all = std::iter::once("").chain(COMMANDS);
-    for command in all {
+    let commands = commands();
+    for command in std::iter::once("").chain(commands.iter().map(String::as_str)) {
         let args: Vec<&str> =
             [command, "--help"].into_iter().filter(|arg| !arg.is_empty()).collect();
         let help = stdout(&evergate(&args));

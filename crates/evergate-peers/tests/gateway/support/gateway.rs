@@ -67,6 +67,15 @@ impl Gateway {
         Self { directory, port, url, child }
     }
 
+    /// Starts it with this configuration.
+    pub(crate) async fn configured(config: &Value) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("config.json"), config.to_string()).unwrap();
+        let port = free_port();
+        let (child, url) = launch(&directory, port).await;
+        Self { directory, port, url, child }
+    }
+
     /// As a command that the client starts.
     pub(crate) fn as_command(arguments: impl IntoIterator<Item = OsString>) -> Target {
         Target::Command(std::iter::once(program()).chain(arguments).collect())

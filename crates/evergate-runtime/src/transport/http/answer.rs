@@ -1,7 +1,7 @@
 //! Reading what came back for a POST: JSON, a stream of events, or a refusal.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::StatusCode;
@@ -15,7 +15,7 @@ use super::streamable::HttpLink;
 use crate::connection::{CallWatch, Inbox};
 use crate::lifecycle::Loss;
 use crate::protocol::{Message, RawJson, RpcError, parse};
-use crate::retry::{Evidence, Outcome, SessionSign};
+use crate::retry::{Evidence, Limited, Outcome, SessionSign};
 use crate::transport::{Answer, Link, Received, SendFailure, Sign, TakesPieces, TransportError};
 
 /// Attempts in a row to resume a broken stream.
@@ -40,7 +40,10 @@ impl HttpLink {
     ) -> Result<Received, SendFailure> {
         let status = response.status;
         if !status.is_success() {
+            let reset = response.reset;
             let body = Box::pin(self.refusal_text(response)).await;
+            let now = SystemTime::now();
+            watch.limit(Limited::of_refusal(status.as_u16(), reset, &body, now));
             return self.refusal(status, &body, watch).map(Received::Answer);
         }
         match response.content_type {

@@ -27,6 +27,7 @@ use super::request_head::RequestHead;
 use super::response_head::{self, BadHead, ResponseHead};
 use crate::connection::CallWatch;
 use crate::error::SharedError;
+use crate::retry::Reset;
 use crate::transport::TransportError;
 
 /// A client with a pool of its own, for the one server its requests go to. Cheap to clone; clones share the pool.
@@ -52,6 +53,8 @@ pub(crate) struct Response {
     pub(crate) status: StatusCode,
     pub(crate) content_type: ContentType,
     pub(crate) session_id: Option<HeaderValue>,
+    /// Of a refusal that may be about our rate: when it ends.
+    pub(crate) reset: Option<Reset>,
     pub(crate) body: ResponseBody,
 }
 
@@ -126,7 +129,8 @@ impl HttpClient {
         let mut response = connection.read_head().await?;
         // The server did not wait for all of the request, and will not read the rest.
         response.keep_alive &= written;
-        let ResponseHead { status, content_type, session_id, keep_alive, framing } = response;
+        let ResponseHead { status, content_type, session_id, reset, keep_alive, framing } =
+            response;
         let mut body = ResponseBody {
             connection: Some(connection),
             framing,
@@ -137,7 +141,7 @@ impl HttpClient {
         if framing.announced() == Some(0) {
             body.finish();
         }
-        Ok(Response { status, content_type, session_id, body })
+        Ok(Response { status, content_type, session_id, reset, body })
     }
 }
 

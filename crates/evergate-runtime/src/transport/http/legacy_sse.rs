@@ -4,7 +4,7 @@
 //! outcome.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
@@ -22,7 +22,7 @@ use super::streamable::HttpContext;
 use crate::connection::{CallWatch, Inbox, Reporter};
 use crate::lifecycle::Loss;
 use crate::protocol::{RpcError, parse};
-use crate::retry::Outcome;
+use crate::retry::{Limited, Outcome};
 use crate::transport::{Answer, Link, OpenError, SendFailure, Sign, TransportError};
 
 /// An open stream and the address messages go to.
@@ -215,7 +215,12 @@ impl SseLink {
             response.body.is_at_end();
             return Ok(());
         }
+        let reset = response.reset;
         let text = body::collect_refusal(response.body, self.max_message_bytes).await;
+        if let Some(watch) = &watch {
+            let now = SystemTime::now();
+            watch.limit(Limited::of_refusal(status.as_u16(), reset, &text, now));
+        }
         let secrets = self.custom.secrets(watch.as_deref());
         // The address holds the session id, usually as a query parameter.
         let query = self.endpoint.query().unwrap_or_default();

@@ -6,6 +6,7 @@ use http::{HeaderValue, StatusCode};
 
 use super::framing::{Chunk, Framing};
 use super::headers::ContentType;
+use crate::retry::Reset;
 
 /// Status and what matters of the headers.
 #[derive(Debug, Clone)]
@@ -13,6 +14,8 @@ pub(super) struct ResponseHead {
     pub(super) status: StatusCode,
     pub(super) content_type: ContentType,
     pub(super) session_id: Option<HeaderValue>,
+    /// Of a refusal that may be about our rate: when it ends.
+    pub(super) reset: Option<Reset>,
     /// Another request may follow on the same connection.
     pub(super) keep_alive: bool,
     pub(super) framing: Framing,
@@ -51,10 +54,12 @@ pub(super) fn parse(buffer: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadH
         status,
         content_type: ContentType::default(),
         session_id: None,
+        reset: None,
         keep_alive: response.version == Some(1),
         framing: Framing::UntilClose,
     };
     let mut announced: Option<u64> = None;
+    let may_be_limited = matches!(status.as_u16(), 403 | 429);
     let (mut chunked, mut closes) = (false, false);
     for header in response.headers.iter() {
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
@@ -91,6 +96,16 @@ pub(super) fn parse(buffer: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadH
             }
             14 if is("mcp-session-id") => {
                 head.session_id = HeaderValue::from_bytes(header.value).ok();
+            }
+            11 if may_be_limited && is("retry-after") => {
+                head.reset = Reset::retry_after(header.value).or(head.reset);
+            }
+            15 | 17
+                if may_be_limited
+                    && head.reset.is_none()
+                    && (is("ratelimit-reset") || is("x-ratelimit-reset")) =>
+            {
+                head.reset = Reset::rate_limit_reset(header.value);
             }
             _ => {}
         }

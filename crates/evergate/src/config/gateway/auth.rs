@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::Gateway;
 use crate::config::pattern::Pattern;
+use crate::config::rate::Rate;
 use crate::config::reader::{Reader, kind};
 use crate::config::secret::Secret;
 
@@ -21,6 +22,8 @@ pub(crate) struct Key {
     /// Only these tools, by the names that clients see, such as `docs__search`; all of them if absent.
     pub(crate) tools: Option<Vec<Pattern>>,
     pub(crate) scopes: Scopes,
+    /// How often it may have something sent to servers; as often as it likes if absent.
+    pub(crate) rate_limit: Option<Rate>,
 }
 
 /// What a key opens.
@@ -94,7 +97,8 @@ fn key(section: &mut Reader<'_>) -> Option<Key> {
     if !scopes.mcp && (servers.is_some() || tools.is_some()) {
         section.warning("scopes", "does not have mcp: servers and tools have no effect");
     }
-    Some(Key { name: name?, key: secret?, servers, tools, scopes })
+    let rate_limit = section.rate("rate_limit");
+    Some(Key { name: name?, key: secret?, servers, tools, scopes, rate_limit })
 }
 
 fn scopes(section: &mut Reader<'_>) -> Scopes {

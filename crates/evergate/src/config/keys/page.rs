@@ -77,6 +77,7 @@ fn words(kind: Kind) -> String {
         Kind::DurationOrNumber => "duration or number".into(),
         Kind::DurationOrNever => "duration or `never`".into(),
         Kind::Size => "size".into(),
+        Kind::Rate => "count/duration".into(),
         Kind::Texts => "list of texts".into(),
         Kind::Patterns => "list of patterns".into(),
         Kind::Pairs => "object of texts".into(),

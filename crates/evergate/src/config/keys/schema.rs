@@ -70,6 +70,9 @@ fn shape(key: &KeyDoc) -> Value {
         Kind::DurationOrNever => {
             json!({ "anyOf": [{ "$ref": "#/$defs/duration" }, { "const": "never" }] })
         }
+        Kind::Rate => {
+            json!({ "type": "string", "pattern": "^\\s*[0-9]+\\s*/\\s*[0-9]+(\\.[0-9]+)?(ms|s|m|h)\\s*$" })
+        }
         Kind::Size => json!({ "$ref": "#/$defs/size" }),
         Kind::Texts => json!({ "type": "array", "items": { "type": "string" } }),
         Kind::Patterns => patterns(),

@@ -3,8 +3,8 @@
 use super::{KeyDoc, Kind};
 use Kind::{
     Choice, Choices, Count, Duration, DurationOrNever, DurationOrNumber, Flag, Foreign, Ignored,
-    Integer, List, Map, Number, Pairs, Path, Patterns, PatternsOrSection, Secrets, Section, Size,
-    Text, Texts,
+    Integer, List, Map, Number, Pairs, Path, Patterns, PatternsOrSection, Rate, Secrets, Section,
+    Size, Text, Texts,
 };
 
 const TYPES: Kind = Choice(&[
@@ -89,6 +89,10 @@ pub(super) const TABLE: &[KeyDoc] = &[
     key("mcpServers.*.lifecycle.list_timeout", Duration, "10s", "how long one page of a listing may take"),
     key("mcpServers.*.lifecycle.close_timeout", Duration, "5s", "how long closing may take before a child process is killed"),
     key("mcpServers.*.lifecycle.refresh_every", DurationOrNever, "5m", "how often tools are listed without being told that they changed"),
+    key("mcpServers.*.lifecycle.ping_every", DurationOrNever, "25m", "a connection over which nothing was sent for so long is pinged, so that its session is not forgotten, or renewed before a call meets its loss"),
+    key("mcpServers.*.lifecycle.rate_limit", Section, "", "when a server that limits the rate of calls is left alone: calls end at once, unsent, and say when to come back"),
+    key("mcpServers.*.lifecycle.rate_limit.threshold", Integer, "3", "rate-limit answers in a row after which nothing is sent (HTTP 429, or an error or a failed tool's result that says so); 0 is never"),
+    key("mcpServers.*.lifecycle.rate_limit.pause", Duration, "60s", "for how long, unless the server names a time itself (of which at most an hour is obeyed); then one call finds out"),
     key("mcpServers.*.lifecycle.hold", Duration, "45s", "the same as `hold` of the server"),
     key("mcpServers.*.lifecycle.max_timeout", Duration, "1h", "the same as `max_timeout` of the server"),
     key("mcpServers.*.lifecycle.max_message_bytes", Size, "", "the largest message taken from the server; if absent `gateway.max_result_bytes`, but at least 256MiB with `gateway.payload_dir`"),
@@ -108,6 +112,7 @@ pub(super) const TABLE: &[KeyDoc] = &[
     key("gateway.auth.keys[].key", Text, "", "the key itself, at least 16 characters, usually as `${VAR}`"),
     key("gateway.auth.keys[].key_file", Path, "", "a file that holds the key instead"),
     key("gateway.auth.keys[].servers", Patterns, "", "only these servers"),
+    key("gateway.auth.keys[].rate_limit", Rate, "", "how many requests of its holder may go to servers in how long, such as `60/1m`, over all sessions; so many may come at once, and further ones are refused with status 429; what Evergate answers itself (`ping`, lists) does not count"),
     key("gateway.auth.keys[].tools", Patterns, "", "only these tools, by their names at `/mcp`, such as `docs__search`, also for `/mcp/{server}`"),
     key("gateway.auth.keys[].scopes", Choices(&["mcp", "admin", "metrics"]), "[\"mcp\"]", "what it opens: `mcp` the servers, `admin` the admin API, the dashboard's data and `/close`, `metrics` the metrics"),
     key("gateway.allowed_hosts", Texts, "", "further values of the Host header to accept"),

@@ -12,7 +12,7 @@ use crate::config::{Document, digest, read_noting};
 /// A document in which every section is present, so that every key is looked up. Both kinds of a server are needed.
 fn everything() -> Value {
     let tools = json!({ "overrides": { "a*": {} } });
-    let lifecycle = json!({ "backoff": {}, "cooldown": {} });
+    let lifecycle = json!({ "backoff": {}, "cooldown": {}, "rate_limit": {} });
     json!({
         "mcpServers": { "a": { "command": "x", "tools": tools, "lifecycle": lifecycle } },
         "gateway": {
@@ -96,6 +96,7 @@ fn the_table_tells_the_truth_about_values() {
             Kind::Duration => vec![json!("2h")],
             Kind::DurationOrNumber => vec![json!("2h"), json!(30), json!(30_000)],
             Kind::DurationOrNever => vec![json!("2h"), json!("never")],
+            Kind::Rate => vec![json!("60/1m")],
             Kind::Size => vec![json!(7), json!("7KiB")],
             Kind::Texts | Kind::Patterns if key.name() == "allowed_origins" => {
                 vec![json!(["http://a.b"])]

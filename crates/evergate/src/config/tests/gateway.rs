@@ -23,7 +23,7 @@ fn every_key_is_understood() {
     let config = with_gateway(&json!({
         "listen": "localhost:9000", "separator": "___", "naming": "bare",
         "auth": { "allow_unauthenticated": true, "keys": [
-            { "name": "a", "key": "${LONG}", "servers": ["docs", "f*"], "tools": ["docs__*"] },
+            { "name": "a", "key": "${LONG}", "rate_limit": "60/1m", "servers": ["docs", "f*"], "tools": ["docs__*"] },
             { "name": "b", "key_file": file },
         ] },
         "allowed_hosts": ["MCP.example:8080"], "allowed_origins": ["https://App.example"],

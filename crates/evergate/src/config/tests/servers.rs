@@ -243,3 +243,17 @@ fn awkward_names_are_named() {
     let document = json!({ "mcpServers": { "my__server": { "command": "x" } }, "gateway": { "separator": "." } });
     assert_eq!(findings(&document), "");
 }
+
+#[test]
+fn rate_limits_of_a_server_are_a_count_and_a_pause() {
+    let said = |limit: Value| {
+        said(&json!({ "command": "x", "lifecycle": { "rate_limit": limit } }))
+            .replace("mcpServers.a.lifecycle.rate_limit", "")
+    };
+    for fine in [json!({}), json!({ "threshold": 0 }), json!({ "threshold": 5, "pause": "2m" })] {
+        assert_eq!(said(fine.clone()), "", "{fine}");
+    }
+    assert_eq!(said(json!({ "threshold": -1 })), "error: .threshold: must be 0 (never) or more");
+    assert_eq!(said(json!({ "pause": "0s" })), "error: .pause: must be more than zero");
+    assert!(said(json!({ "pauze": "1s" })).contains("pauze"));
+}

@@ -1,0 +1,215 @@
+//! `control.json`: how the command line finds the gateway that runs with a state directory, and what opens its admin API.
+//!
+//! It is there while the gateway runs, and gone after an orderly end. The key in it dies with the process, so a file that
+//! a crash left behind opens nothing; whoever reads it asks [`Control::is_of_a_dead_process`] first. A gateway takes away
+//! only its own file: the next one may have started on the same directory meanwhile.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{StateDir, hex, private_file};
+use crate::config::Secret;
+use crate::random;
+
+/// A running gateway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Control {
+    /// Where its admin API is, without a path.
+    pub(crate) url: String,
+    pub(crate) pid: u32,
+    /// What opens it as long as the process lives; in logs it is called `local`.
+    pub(crate) key: Secret,
+    /// What it was configured from, so that people can tell two of them apart.
+    pub(crate) config_files: Vec<String>,
+    /// The name it goes by, if it does not listen to that of this machine.
+    pub(crate) host: Option<String>,
+}
+
+/// The file, for as long as this is kept.
+#[derive(Debug)]
+pub(crate) struct Announced {
+    path: PathBuf,
+    control: Control,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Content {
+    url: String,
+    pid: u32,
+    key: String,
+    #[serde(default)]
+    config_files: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
+}
+
+const FILE: &str = "control.json";
+/// As many as the keys of session ids have.
+const KEY_BYTES: usize = 32;
+
+/// What the directory says of a running gateway; nothing if there is no file.
+pub(crate) fn read(directory: &Path) -> io::Result<Option<Control>> {
+    let path = directory.join(FILE);
+    match read_file(&path) {
+        Ok(control) => Ok(Some(control)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            let what = format!("cannot use {}: {error}", path.display());
+            Err(io::Error::new(error.kind(), what))
+        }
+    }
+}
+
+fn read_file(path: &Path) -> io::Result<Control> {
+    let Content { url, pid, key, config_files, host } = serde_json::from_slice(&fs::read(path)?)?;
+    let key = Secret::new(&key).map_err(|why| io::Error::other(format!("its key {why}")))?;
+    Ok(Control { url, pid, key, config_files, host })
+}
+
+// === impl Control ===
+
+impl Control {
+    /// This process, with a key of its own that nobody knows yet.
+    pub(crate) fn new(url: String, config_files: &[PathBuf]) -> io::Result<Self> {
+        let key: [u8; KEY_BYTES] = random::bytes().map_err(io::Error::other)?;
+        let key = Secret::new(&hex(&key)).map_err(io::Error::other)?;
+        let absolute = |path: &PathBuf| {
+            let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            path.display().to_string()
+        };
+        let config_files = config_files.iter().map(absolute).collect();
+        Ok(Self { url, pid: std::process::id(), key, config_files, host: None })
+    }
+
+    /// Whether it surely does not run any more. A process id may have been given to somebody else since, so the opposite
+    /// is not sure.
+    #[cfg(unix)]
+    pub(crate) fn is_of_a_dead_process(&self) -> bool {
+        use rustix::io::Errno;
+        use rustix::process::{Pid, test_kill_process};
+
+        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw);
+        pid.is_none_or(|pid| test_kill_process(pid) == Err(Errno::SRCH))
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) fn is_of_a_dead_process(&self) -> bool {
+        false
+    }
+}
+
+// === impl StateDir ===
+
+impl StateDir {
+    /// Tells the command line where this gateway is, until the result is dropped.
+    pub(crate) fn announce(&self, control: Control) -> io::Result<Announced> {
+        let path = self.path.join(FILE);
+        let content = Content {
+            url: control.url.clone(),
+            pid: control.pid,
+            key: control.key.expose().to_owned(),
+            config_files: control.config_files.clone(),
+            host: control.host.clone(),
+        };
+        private_file::replace(&path, &serde_json::to_vec(&content)?)?;
+        Ok(Announced { path, control })
+    }
+}
+
+// === impl Announced ===
+
+impl Drop for Announced {
+    fn drop(&mut self) {
+        let ours = read_file(&self.path)
+            .is_ok_and(|there| (there.pid, &there.key) == (self.control.pid, &self.control.key));
+        if ours && let Err(error) = fs::remove_file(&self.path) {
+            tracing::warn!(path = %self.path.display(), %error, "cannot remove");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state() -> (tempfile::TempDir, StateDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let state = StateDir::open(folder.path()).unwrap();
+        (folder, state)
+    }
+
+    fn control(url: &str) -> Control {
+        Control::new(url.to_owned(), &[PathBuf::from("/etc/servers.json")]).unwrap()
+    }
+
+    #[test]
+    fn it_is_there_while_the_gateway_runs() {
+        let (folder, state) = state();
+        assert_eq!(read(folder.path()).unwrap(), None);
+        let control = control("http://127.0.0.1:1");
+        let announced = state.announce(control.clone()).unwrap();
+        assert_eq!(read(folder.path()).unwrap(), Some(control.clone()));
+        assert!(!control.is_of_a_dead_process());
+        drop(announced);
+        assert_eq!(read(folder.path()).unwrap(), None);
+    }
+
+    #[test]
+    fn a_gateway_takes_away_only_its_own() {
+        let (folder, state) = state();
+        let first = state.announce(control("http://127.0.0.1:1")).unwrap();
+        let second = state.announce(control("http://127.0.0.1:2")).unwrap();
+        drop(first);
+        assert_eq!(read(folder.path()).unwrap().unwrap().url, "http://127.0.0.1:2");
+        drop(second);
+        assert_eq!(read(folder.path()).unwrap(), None);
+    }
+
+    #[test]
+    fn every_gateway_has_another_key_and_none_prints() {
+        let (one, two) = (control("http://a"), control("http://a"));
+        assert_eq!(one.key.expose().len(), 64);
+        assert_ne!(one.key, two.key);
+        assert!(!format!("{one:?}").contains(one.key.expose()));
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn only_the_owner_can_read_it() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let (folder, state) = state();
+        let _announced = state.announce(control("http://a")).unwrap();
+        let mode = fs::metadata(folder.path().join(FILE)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_process_that_is_gone_is_recognised() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = child.id();
+        child.wait().unwrap();
+        let dead = |pid| Control { pid, ..control("http://a") }.is_of_a_dead_process();
+        assert!(dead(pid) && dead(0) && dead(u32::MAX));
+        assert!(!dead(1), "somebody else's process is alive");
+    }
+
+    #[test]
+    fn what_later_versions_add_does_not_matter_and_nonsense_is_named() {
+        let (folder, _state) = state();
+        let path = folder.path().join(FILE);
+        let key = "k".repeat(64);
+        fs::write(&path, format!(r#"{{"url":"http://a","pid":1,"key":"{key}","more":[1]}}"#))
+            .unwrap();
+        assert_eq!(read(folder.path()).unwrap().unwrap().config_files, Vec::<String>::new());
+        for text in ["", "[]", r#"{"url":"http://a","pid":1,"key":"hunter2"}"#] {
+            fs::write(&path, text).unwrap();
+            let error = read(folder.path()).unwrap_err().to_string();
+            assert!(error.contains("control.json") && !error.contains("hunter2"), "{error}");
+        }
+    }
+}

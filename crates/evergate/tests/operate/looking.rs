@@ -1,0 +1,144 @@
+//! `status`, `why` and `logs`.
+
+use evergate_testkit::{HttpServer, Server};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::shell::{child, on, quick, reaches, server, serving, signal, start_on};
+use crate::support::until;
+
+#[tokio::test]
+async fn a_healthy_gateway_is_a_table_and_exit_code_0() {
+    let gateway =
+        serving(json!({ "docs": child(&[]), "files": child(&[]) }), &["docs", "files"]).await;
+    let said = on(&gateway, &["status"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""), "{}", said.out);
+    assert!(said.out.contains("healthy: all 2 servers are well"), "{}", said.out);
+    for name in ["docs", "files"] {
+        assert!(said.out.contains(&format!("● {name}")), "{}", said.out);
+    }
+    assert!(!said.out.contains('\x1b'), "no colours in a pipe: {:?}", said.out);
+}
+
+#[tokio::test]
+async fn status_as_json_is_what_the_gateway_says() {
+    let gateway = serving(
+        json!({ "docs": child(&[]), "off": { "command": "x", "disabled": true } }),
+        &["docs"],
+    )
+    .await;
+    let said = on(&gateway, &["status", "--json"]);
+    assert_eq!((said.code, said.out.lines().count()), (0, 1), "{}", said.out);
+    let status: Value = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(status["gateway"]["pid"], gateway.pid());
+    assert_eq!(status["gateway"]["status"], "healthy");
+    let names: Vec<&str> = status["servers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| one["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["docs", "off"]);
+    let one: Value = serde_json::from_str(&on(&gateway, &["status", "--json", "off"]).out).unwrap();
+    assert_eq!(one["servers"][0]["state"], "disabled");
+}
+
+#[tokio::test]
+async fn a_server_that_dies_is_seen_and_explained_until_it_is_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let broken = folder.path().join("broken");
+    let args = ["--crash-while", broken.to_str().unwrap(), "--stderr", "\x1b[31mhere I am\x1b[0m"];
+    let gateway =
+        serving(json!({ "docs": child(&[]), "files": child(&args) }), &["docs", "files"]).await;
+    std::fs::write(&broken, "").unwrap();
+    let pid = server(&gateway, "files")["pid"].as_u64().unwrap();
+    signal(u32::try_from(pid).unwrap(), Signal::KILL);
+    reaches(&gateway, "files", "reconnecting").await;
+
+    let said = on(&gateway, &["status"]);
+    assert_eq!((said.code, said.err.as_str()), (1, ""), "{}", said.out);
+    assert!(said.out.contains("degraded: 1 of 2 servers in trouble"), "{}", said.out);
+    let place =
+        |text: &str| said.out.find(text).unwrap_or_else(|| panic!("no {text}: {}", said.out));
+    assert!(place("◐ files") < place("● docs"), "trouble comes first: {}", said.out);
+    assert_eq!(on(&gateway, &["status", "docs"]).code, 0, "of that one all is well");
+    assert_eq!(on(&gateway, &["status", "files"]).code, 1);
+
+    let why = on(&gateway, &["why", "files"]);
+    assert_eq!(why.code, 0, "{}", why.err);
+    assert!(why.out.starts_with("files  ◐ reconnecting\nLost "), "{}", why.out);
+    for part in ["Last error", "  | here I am", "What you can do", "`evergate restart files`"] {
+        assert!(why.out.contains(part), "no {part}: {}", why.out);
+    }
+
+    std::fs::remove_file(&broken).unwrap();
+    reaches(&gateway, "files", "connected").await;
+    assert_eq!(on(&gateway, &["status"]).code, 0);
+    assert!(on(&gateway, &["why", "files"]).out.contains("earlier connection"));
+}
+
+#[tokio::test]
+async fn an_unknown_server_gets_the_nearest_name_or_all_of_them() {
+    let gateway = serving(json!({ "docs": child(&[]), "files": child(&[]) }), &[]).await;
+    for command in ["status", "why", "restart", "enable", "disable", "refresh", "events", "logs"] {
+        let near = on(&gateway, &[command, "dosc"]);
+        assert_eq!(near.code, 64, "{command}: {}", near.err);
+        assert!(near.err.contains("did you mean \"docs\"?"), "{command}: {}", near.err);
+        let far = on(&gateway, &[command, "nothing/like it"]);
+        assert_eq!(far.code, 64, "{command}: {}", far.err);
+        assert!(far.err.contains("there are: docs, files"), "{command}: {}", far.err);
+    }
+}
+
+#[tokio::test]
+async fn logs_show_what_a_process_writes_and_follow_it() {
+    let gateway =
+        serving(json!({ "docs": child(&["--stderr", "hello from docs"]) }), &["docs"]).await;
+    until("it has written", async || on(&gateway, &["logs", "docs"]).out.contains("hello")).await;
+    let once = on(&gateway, &["logs", "docs"]);
+    assert_eq!((once.code, once.out.as_str()), (0, "hello from docs\n"));
+    let following = start_on(&gateway, &["logs", "docs", "--follow", "--lines", "0"]);
+    assert_eq!(on(&gateway, &["restart", "docs"]).code, 0);
+    following.says("hello from docs").await;
+    assert_eq!(on(&gateway, &["logs", "docs"]).out.lines().count(), 2);
+    assert_eq!(on(&gateway, &["logs", "docs", "-n", "1"]).out.lines().count(), 1);
+}
+
+#[tokio::test]
+async fn logs_of_a_server_elsewhere_are_elsewhere() {
+    let http = HttpServer::start(Server::new()).await;
+    let entry = json!({ "url": http.url(), "lifecycle": quick() });
+    let gateway = serving(json!({ "web": entry }), &["web"]).await;
+    let said = on(&gateway, &["logs", "web"]);
+    assert_eq!((said.code, said.out.as_str()), (0, ""));
+    assert!(said.err.contains("not a process of the gateway"), "{}", said.err);
+}
+
+#[tokio::test]
+async fn watching_without_a_terminal_is_a_line_for_each_change() {
+    let gateway = serving(json!({ "docs": child(&[]) }), &["docs"]).await;
+    let mut watching = start_on(&gateway, &["status", "--watch"]);
+    watching.says("docs: connected").await;
+    assert_eq!(on(&gateway, &["disable", "docs"]).code, 0);
+    watching.says("→ disabled").await;
+    assert_eq!(on(&gateway, &["enable", "docs"]).code, 0);
+    watching.says("→ connected").await;
+    watching.interrupt();
+    assert_eq!(watching.ended().await, 0);
+    let json = start_on(&gateway, &["status", "--watch", "--json"]);
+    json.says("\"status\":\"healthy\"").await;
+    assert!(serde_json::from_str::<Value>(&json.lines()[0]).is_ok());
+}
+
+#[tokio::test]
+async fn a_gateway_that_drains_says_so() {
+    let gateway = serving(json!({ "docs": child(&[]) }), &["docs"]).await;
+    let client = gateway.connect().await;
+    let slow = client.call("docs__slow", json!({ "ms": 1500 }));
+    let looking = async {
+        until("the call is there", async || server(&gateway, "docs")["in_flight"] == 1).await;
+        gateway.signal(Signal::TERM);
+        until("it drains", async || on(&gateway, &["status"]).out.contains("draining: ")).await;
+    };
+    tokio::join!(slow, looking);
+}
