@@ -125,21 +125,7 @@ pub(crate) async fn http(
             listener::serve(admin, Face::Admin, front, tasks, listener::Places::default(), door);
         connections.spawn(serving);
     }
-    connections.spawn(stop.clone().run_until_cancelled_owned(sweep(front.clone())));
-    connections.spawn(stop.clone().run_until_cancelled_owned(token_watch::run(gateway.clone())));
-    let closing = close_idle_servers(gateway.clone());
-    connections.spawn(stop.clone().run_until_cancelled_owned(closing));
-    if let Some(state) = &state {
-        let keeping = keeper::keep_catalogs(state.clone(), gateway.clone());
-        connections.spawn(stop.clone().run_until_cancelled_owned(keeping));
-        let keeping = keeper::keep_sessions(state.clone(), front.clone());
-        connections.spawn(stop.clone().run_until_cancelled_owned(keeping));
-    }
-    if let Some((loaded, sources)) = sources {
-        let reloading = reloader::run(sources, loaded, front.clone(), Hangups::new());
-        connections.spawn(stop.clone().run_until_cancelled_owned(reloading));
-    }
-    connections.spawn(stop.clone().run_until_cancelled_owned(supervisor::stay_alive()));
+    look_after(&front, state.as_ref(), sources, &connections, &stop);
     // To the very end: a gateway that drains can be looked at, too.
     let _announced = announce(state.as_ref(), control);
     let url = format!("http://{}/mcp", reachable(address));
@@ -181,6 +167,31 @@ pub(crate) async fn http(
         () = ending => Ok(()),
         () = signals.end() => Err(Failure::internal("ended at once by a second signal")),
     }
+}
+
+/// Begins everything that is done beside answering, until it is told to stop.
+fn look_after(
+    front: &Arc<Front>,
+    state: Option<&StateDir>,
+    sources: Option<(reloader::Contents, Sources)>,
+    tasks: &Tasks,
+    stop: &CancellationToken,
+) {
+    let gateway = &front.gateway;
+    tasks.spawn(stop.clone().run_until_cancelled_owned(sweep(front.clone())));
+    tasks.spawn(stop.clone().run_until_cancelled_owned(token_watch::run(gateway.clone())));
+    tasks.spawn(stop.clone().run_until_cancelled_owned(close_idle_servers(gateway.clone())));
+    if let Some(state) = state {
+        let keeping = keeper::keep_catalogs(state.clone(), gateway.clone());
+        tasks.spawn(stop.clone().run_until_cancelled_owned(keeping));
+        let keeping = keeper::keep_sessions(state.clone(), front.clone());
+        tasks.spawn(stop.clone().run_until_cancelled_owned(keeping));
+    }
+    if let Some((loaded, sources)) = sources {
+        let reloading = reloader::run(sources, loaded, front.clone(), Hangups::new());
+        tasks.spawn(stop.clone().run_until_cancelled_owned(reloading));
+    }
+    tasks.spawn(stop.clone().run_until_cancelled_owned(supervisor::stay_alive()));
 }
 
 /// Serves one client on standard input and output until its input ends.
