@@ -14,5 +14,6 @@ mod inspector;
 mod prometheus;
 mod server_requests;
 mod server_restarts;
+mod traces;
 mod under_load;
 mod without_handshake;

@@ -51,6 +51,17 @@ impl Gateway {
     pub(crate) async fn start(servers: &[(&str, &Upstream)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         Self::write_config(&directory, servers);
+        Self::start_in(directory).await
+    }
+
+    /// The same with a configuration of the test's own.
+    pub(crate) async fn start_with(config: &Value) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("config.json"), config.to_string()).unwrap();
+        Self::start_in(directory).await
+    }
+
+    async fn start_in(directory: TempDir) -> Self {
         let port = free_port();
         let (child, url) = launch(&directory, port).await;
         Self { directory, port, url, child }
