@@ -93,21 +93,11 @@ pub(crate) async fn http(
 
     let (connections, stop) = (Tasks::default(), CancellationToken::new());
     let (carriers, door) = sockets.serve(&front, &connections, &stop)?;
-    connections.spawn(stop.clone().run_until_cancelled_owned(sweep(front.clone())));
-    connections.spawn(stop.clone().run_until_cancelled_owned(token_watch::run(gateway.clone())));
-    let closing = close_idle_servers(gateway.clone());
-    connections.spawn(stop.clone().run_until_cancelled_owned(closing));
-    if let Some(state) = &state {
-        let keeping = keeper::keep_catalogs(state.clone(), gateway.clone());
-        connections.spawn(stop.clone().run_until_cancelled_owned(keeping));
-        let keeping = keeper::keep_sessions(state.clone(), front.clone());
-        connections.spawn(stop.clone().run_until_cancelled_owned(keeping));
-    }
+    look_after(&front, state.as_ref(), &connections, &stop);
     if let Some((loaded, sources)) = sources {
         let reloading = reloader::run(sources, loaded, front.clone(), Hangups::new());
         connections.spawn(stop.clone().run_until_cancelled_owned(reloading));
     }
-    connections.spawn(stop.clone().run_until_cancelled_owned(supervisor::stay_alive()));
     // To the very end: a gateway that drains can be looked at, too.
     let _announced = announce(state.as_ref(), control);
     let url = format!("http://{}/mcp", reachable(address));
@@ -148,6 +138,40 @@ pub(crate) async fn http(
     tokio::select! {
         () = ending => Ok(()),
         () = signals.end() => Err(Failure::internal("ended at once by a second signal")),
+    }
+}
+
+/// How the command line finds this gateway, and is let in.
+fn control(
+    settings: &config::Gateway,
+    address: SocketAddr,
+    files: &[PathBuf],
+) -> Result<Control, Failure> {
+    let mut control = Control::new(format!("http://{}", reachable(address)), files)?;
+    if !address.ip().is_loopback() {
+        control.host = settings.allowed_hosts.first().cloned();
+    }
+    Ok(control)
+}
+
+/// Everything that is done from time to time, until `stop`.
+fn look_after(
+    front: &Arc<Front>,
+    state: Option<&StateDir>,
+    tasks: &Tasks,
+    stop: &CancellationToken,
+) {
+    let gateway = &front.gateway;
+    tasks.spawn(stop.clone().run_until_cancelled_owned(sweep(front.clone())));
+    tasks.spawn(stop.clone().run_until_cancelled_owned(token_watch::run(gateway.clone())));
+    let closing = close_idle_servers(gateway.clone());
+    tasks.spawn(stop.clone().run_until_cancelled_owned(closing));
+    tasks.spawn(stop.clone().run_until_cancelled_owned(supervisor::stay_alive()));
+    if let Some(state) = state {
+        let keeping = keeper::keep_catalogs(state.clone(), gateway.clone());
+        tasks.spawn(stop.clone().run_until_cancelled_owned(keeping));
+        let keeping = keeper::keep_sessions(state.clone(), front.clone());
+        tasks.spawn(stop.clone().run_until_cancelled_owned(keeping));
     }
 }
 
@@ -273,19 +297,6 @@ fn policy(settings: &config::Gateway, place: &Place) -> Policy {
         keyring = keyring.with_local(local.expose());
     }
     Policy { keyring, guard: guard(place.address), admin_guard: place.admin_address.map(guard) }
-}
-
-/// Where commands for operators find this gateway.
-fn control(
-    settings: &config::Gateway,
-    address: SocketAddr,
-    files: &[PathBuf],
-) -> Result<Control, Failure> {
-    let mut control = Control::new(format!("http://{}", reachable(address)), files)?;
-    if !address.ip().is_loopback() {
-        control.host = settings.allowed_hosts.first().cloned();
-    }
-    Ok(control)
 }
 
 /// Tells the command line where this gateway is, until the result is dropped. One that is not told still serves.
