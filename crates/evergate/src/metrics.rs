@@ -17,6 +17,7 @@ mod page;
 mod per_server;
 mod process;
 mod render;
+mod shown;
 mod state_clock;
 #[cfg(test)]
 mod tests;
@@ -47,7 +48,10 @@ pub(crate) struct GatewayMetrics {
 
 impl GatewayMetrics {
     pub(crate) fn refused(&self, refusal: Refusal) {
-        self.refused[refusal as usize].add(1);
+        // As many as there are refusals.
+        if let Some(refused) = self.refused.get(refusal as usize) {
+            refused.add(1);
+        }
     }
 
     /// The configuration was read again, and is in force or cannot be used.

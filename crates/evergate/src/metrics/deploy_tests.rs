@@ -142,6 +142,8 @@ fn the_dashboard_shows_every_metric_but_those_named_here() {
         "evergate_server_client_connections",
         "evergate_server_garbage_messages",
         "evergate_server_catalog_items",
+        "evergate_calls_in_flight_limit",
+        "evergate_calls_held_limit",
         "process_virtual_memory_bytes",
     ];
     let dashboard = read("grafana/evergate.json");

@@ -72,6 +72,18 @@ pub(super) static DRAINING: Family =
     gauge("evergate_draining", "", &[], "1 once the gateway has begun to end");
 pub(super) static SESSIONS: Family =
     gauge("evergate_sessions", "", &[], "Sessions of clients that are open");
+pub(super) static BUFFERED: Family = gauge(
+    "evergate_buffered_bytes",
+    "bytes",
+    &[],
+    "Held for clients: large requests and results on their way, and streams that can be taken up again",
+);
+pub(super) static BUFFERED_LIMIT: Family = gauge(
+    "evergate_buffered_limit_bytes",
+    "bytes",
+    &[],
+    "How much may be held for clients before requests are refused: gateway.max_buffered_bytes",
+);
 pub(super) static REFUSED: Family = counter(
     "evergate_refused_requests",
     "",
@@ -249,11 +261,25 @@ pub(super) static RESENT: Family = counter(
 );
 pub(super) static IN_FLIGHT: Family =
     gauge("evergate_calls_in_flight", "", SERVER, "Calls that are with the server");
-pub(super) static HELD: Family = gauge(
-    "evergate_calls_held",
+pub(super) static HELD: Family =
+    gauge("evergate_calls_held", "", SERVER, "Calls that wait for a connection or for their turn");
+pub(super) static QUEUED: Family = gauge(
+    "evergate_calls_queued",
     "",
     SERVER,
-    "The queue: calls that wait for a connection or for their turn",
+    "Of the held calls those that wait only because the server has as many calls as it may have at once",
+);
+pub(super) static IN_FLIGHT_LIMIT: Family = gauge(
+    "evergate_calls_in_flight_limit",
+    "",
+    SERVER,
+    "Calls that may be with the server at once",
+);
+pub(super) static HELD_LIMIT: Family = gauge(
+    "evergate_calls_held_limit",
+    "",
+    SERVER,
+    "Calls that may be held at once, before others are refused",
 );
 pub(super) static WAIT: Family = seconds(
     "evergate_call_wait_seconds",
@@ -309,6 +335,8 @@ pub(super) static ALL: &[(&str, &[&Family])] = &[
             &READY,
             &DRAINING,
             &SESSIONS,
+            &BUFFERED,
+            &BUFFERED_LIMIT,
             &REFUSED,
             &CATALOG_VERSION,
             &CONFIG_REVISION,
@@ -344,6 +372,9 @@ pub(super) static ALL: &[(&str, &[&Family])] = &[
             &RESENT,
             &IN_FLIGHT,
             &HELD,
+            &QUEUED,
+            &IN_FLIGHT_LIMIT,
+            &HELD_LIMIT,
             &WAIT,
             &UPSTREAM,
             &OWN,

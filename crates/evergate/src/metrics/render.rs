@@ -1,9 +1,8 @@
 //! One page of metrics, as of now.
 
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use evergate_runtime::{AttemptEnd, Generation, ServerCatalog, StateKind, Status};
+use evergate_runtime::{AttemptEnd, Generation, StateKind, Status};
 use tokio::time::Instant;
 
 use super::cells::Histogram;
@@ -11,34 +10,12 @@ use super::exposition::{Format, Page};
 use super::names::{self, Family};
 use super::per_server::ByReason;
 use super::process::Process;
-use super::state_clock::STATES;
+use super::shown::{OwnConnections, Shown};
 use super::{GatewayMetrics, ServerMetrics};
 use crate::admin::model::CallOutcome;
-use crate::config::{Isolation, Server};
+use crate::config::Isolation;
 use crate::gateway::Gateway;
 use crate::gateway::error_body::Refusal;
-
-/// One server, as far as anything is known of it.
-struct Shown<'a> {
-    name: &'a str,
-    server: &'a Server,
-    metrics: Arc<ServerMetrics>,
-    /// In the order of [`StateKind::ALL`].
-    states: [(StateKind, u32, Duration); STATES],
-    /// Of a shared server.
-    status: Option<Status>,
-    catalog: Option<Arc<ServerCatalog>>,
-    /// Of a server that each client has for itself.
-    own: Option<OwnConnections>,
-}
-
-#[derive(Default)]
-struct OwnConnections {
-    count: u64,
-    in_flight: u64,
-    held: u64,
-    breakers: u64,
-}
 
 /// `UNUSABLE` is a state that the runtime does not know: it is not told of such a server.
 const UNUSABLE: &str = "unusable";
@@ -70,6 +47,9 @@ fn write_gateway(page: &mut Page, gateway: &Gateway) {
     page.family(&names::READY, |samples| samples.flag(&[], ready));
     page.family(&names::DRAINING, |samples| samples.flag(&[], draining));
     page.family(&names::SESSIONS, |samples| samples.count(&[], gateway.clients.sessions() as u64));
+    let (buffered, limit) = gateway.buffers.state();
+    page.family(&names::BUFFERED, |samples| samples.count(&[], buffered as u64));
+    page.family(&names::BUFFERED_LIMIT, |samples| samples.count(&[], limit as u64));
     page.family(&names::REFUSED, |samples| {
         for (refusal, count) in Refusal::ALL.iter().zip(&counted.refused) {
             samples.count(&[refusal.as_str()], count.get());
@@ -156,13 +136,8 @@ fn write_places(page: &mut Page, servers: &[Shown<'_>]) {
             samples.add(&[name], at.saturating_duration_since(Instant::now()).as_secs_f64());
         }
     });
-    page.family(&names::BREAKER, |samples| {
-        for shown in servers {
-            let open = |status: &Status| usize::from(status.rate_limited.is_some());
-            let Some(open) = shown.now(open, |own| own.breakers) else { continue };
-            samples.count(&[shown.name], open);
-        }
-    });
+    let is_open = |status: &Status| usize::from(status.rate_limited.is_some());
+    write_now(page, &names::BREAKER, servers, is_open, |own| own.breakers);
     page.family(&names::CONNECTIONS, |samples| {
         for shown in servers {
             let Some(own) = &shown.own else { continue };
@@ -237,18 +212,17 @@ fn write_calls(page: &mut Page, servers: &[Shown<'_>]) {
             samples.count(&[name], metrics.resent.get());
         }
     });
-    page.family(&names::IN_FLIGHT, |samples| {
-        for shown in servers {
-            let Some(count) = shown.now(|status| status.in_flight, |own| own.in_flight) else {
-                continue;
-            };
-            samples.count(&[shown.name], count);
+    write_now(page, &names::IN_FLIGHT, servers, |status| status.in_flight, |own| own.in_flight);
+    write_now(page, &names::HELD, servers, |status| status.held, |own| own.held);
+    write_now(page, &names::QUEUED, servers, |status| status.queued, |own| own.queued);
+    page.family(&names::IN_FLIGHT_LIMIT, |samples| {
+        for (name, status) in shared(servers) {
+            samples.count(&[name], status.max_in_flight as u64);
         }
     });
-    page.family(&names::HELD, |samples| {
-        for shown in servers {
-            let Some(count) = shown.now(|status| status.held, |own| own.held) else { continue };
-            samples.count(&[shown.name], count);
+    page.family(&names::HELD_LIMIT, |samples| {
+        for (name, status) in shared(servers) {
+            samples.count(&[name], status.max_held as u64);
         }
     });
     write_histogram(page, &names::WAIT, servers, |metrics| &metrics.wait);
@@ -283,6 +257,21 @@ fn write_process(page: &mut Page, gateway: &Gateway) {
     single(&names::MAX_FDS, number(process.max_open_files));
     single(&names::THREADS, number(process.threads));
     single(&names::START, Some(started.unwrap_or_else(|| since_1970(gateway.started_at()))));
+}
+
+fn write_now(
+    page: &mut Page,
+    family: &'static Family,
+    servers: &[Shown<'_>],
+    of_shared: impl Fn(&Status) -> usize,
+    of_own: impl Fn(&OwnConnections) -> u64,
+) {
+    page.family(family, |samples| {
+        for shown in servers {
+            let Some(count) = shown.now(&of_shared, &of_own) else { continue };
+            samples.count(&[shown.name], count);
+        }
+    });
 }
 
 fn write_reasons(
@@ -320,50 +309,4 @@ fn shared<'a>(servers: &'a [Shown<'_>]) -> impl Iterator<Item = (&'a str, &'a St
 fn since_1970(time: SystemTime) -> f64 {
     // A clock set before 1970 shows 1970.
     time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64()
-}
-
-// === impl Shown ===
-
-impl<'a> Shown<'a> {
-    fn look(gateway: &Gateway, name: &'a str, server: &'a Server) -> Self {
-        let metrics = gateway.observed.metrics_of(name);
-        let states = metrics.states().read();
-        let is_shared = server.isolation == Isolation::Shared;
-        let handle = gateway.hub().server(name).ok().filter(|_| is_shared);
-        Self {
-            name,
-            server,
-            states,
-            metrics,
-            catalog: handle.as_ref().and_then(|_| gateway.hub().catalog().server(name).cloned()),
-            status: handle.map(|handle| handle.status()),
-            own: (!is_shared).then(|| OwnConnections::now(gateway, name)),
-        }
-    }
-
-    /// A number of its connection, or of all of them.
-    fn now(
-        &self,
-        of_shared: impl Fn(&Status) -> usize,
-        of_own: impl Fn(&OwnConnections) -> u64,
-    ) -> Option<u64> {
-        let shared = self.status.as_ref().map(|status| of_shared(status) as u64);
-        shared.or_else(|| self.own.as_ref().map(of_own))
-    }
-}
-
-// === impl OwnConnections ===
-
-impl OwnConnections {
-    fn now(gateway: &Gateway, name: &str) -> Self {
-        let clients = gateway.clients.with_servers();
-        let handles = clients.iter().flat_map(|client| client.private.handles());
-        let statuses = handles.filter(|handle| handle.name() == name).map(|one| one.status());
-        statuses.fold(Self::default(), |sum, status| Self {
-            count: sum.count + 1,
-            in_flight: sum.in_flight + status.in_flight as u64,
-            held: sum.held + status.held as u64,
-            breakers: sum.breakers + u64::from(status.rate_limited.is_some()),
-        })
-    }
 }

@@ -11,6 +11,8 @@ use super::cells::{Histogram, OWN_TIME};
 use super::exposition::{Format, Page};
 use super::names::{self, ALL, Family, Kind};
 use super::page::page;
+use crate::admin::model::CallOutcome;
+use crate::gateway::error_body::Refusal;
 
 pub(super) fn families() -> impl Iterator<Item = &'static Family> {
     ALL.iter().flat_map(|(_, families)| families.iter().copied())
@@ -39,6 +41,12 @@ fn every_name_says_its_unit_and_is_there_once() {
             assert!(snake(label) && *label != "le", "{} {label}", family.name);
         }
     }
+}
+
+#[test]
+fn outcomes_and_refusals_are_numbered_as_they_are_listed() {
+    assert!(Refusal::ALL.iter().enumerate().all(|(at, refusal)| *refusal as usize == at));
+    assert!(CallOutcome::ALL.iter().enumerate().all(|(at, outcome)| *outcome as usize == at));
 }
 
 #[test]
