@@ -91,14 +91,7 @@ pub(crate) async fn http(
     let admin_address = admin.as_ref().map(std::net::TcpListener::local_addr).transpose()?;
     let files = sources.as_ref().map_or(&[][..], |(_, sources)| &sources.files);
     let control = match &state {
-        Some(_) => {
-            let address = admin_address.unwrap_or(address);
-            let mut control = Control::new(format!("http://{}", reachable(address)), files)?;
-            if !address.ip().is_loopback() {
-                control.host = config.gateway.allowed_hosts.first().cloned();
-            }
-            Some(control)
-        }
+        Some(_) => Some(control(admin_address.unwrap_or(address), files, &config.gateway)?),
         None => None,
     };
     let place = Place {
@@ -320,6 +313,19 @@ fn policy(settings: &config::Gateway, place: &Place) -> Policy {
         keyring = keyring.with_local(local.expose());
     }
     Policy { keyring, guard: guard(place.address), admin_guard: place.admin_address.map(guard) }
+}
+
+/// What the command line is to know of this process.
+fn control(
+    address: SocketAddr,
+    files: &[PathBuf],
+    settings: &config::Gateway,
+) -> Result<Control, Failure> {
+    let mut control = Control::new(format!("http://{}", reachable(address)), files)?;
+    if !address.ip().is_loopback() {
+        control.host = settings.allowed_hosts.first().cloned();
+    }
+    Ok(control)
 }
 
 /// Tells the command line where this gateway is, until the result is dropped. One that is not told still serves.
