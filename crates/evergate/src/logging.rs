@@ -3,6 +3,7 @@
 //! What is logged can be changed while the program runs. A place in the code that is not logged costs one load of an
 //! atomic: the filter is only asked when it changes.
 
+pub(crate) mod seldom;
 pub(crate) mod streak;
 
 use std::io::IsTerminal as _;

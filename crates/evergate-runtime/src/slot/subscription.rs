@@ -194,6 +194,8 @@ impl Follower {
     fn refuse(&self, uri: &str, error: RpcError) {
         let (server, why) = (self.slot.name.clone(), error.to_string());
         if self.slot.side_state.refuse(uri, error) {
+            // What follows may be secret.
+            let uri = uri.split(['?', '#']).next().unwrap_or_default();
             tracing::warn!(%server, uri, why, "the server refuses to tell of changes of a resource");
         }
     }

@@ -20,6 +20,7 @@ use super::body::{ReplyBody, close_after};
 use super::impatient::Impatient;
 use super::{Face, Front};
 use crate::cancelled::cancelled;
+use crate::logging::seldom::Seldom;
 use crate::tasks::Tasks;
 
 /// How long a client may take to send the headers of a request.
@@ -76,7 +77,10 @@ pub(crate) async fn serve(
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
-                tracing::warn!(%error, "cannot accept connections");
+                static TROUBLE: Seldom = Seldom::new();
+                if let Some(suppressed) = TROUBLE.may_say() {
+                    tracing::warn!(%error, suppressed, "cannot accept connections");
+                }
                 tokio::time::sleep(PAUSE).await;
             }
         }

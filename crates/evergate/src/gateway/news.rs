@@ -14,6 +14,7 @@ use super::outlet::Outlet;
 use super::stateless::rounds::Rounds;
 use super::view::View;
 use crate::config::Isolation;
+use crate::logging::seldom::Seldom;
 
 pub(super) const MESSAGE: &str = "notifications/message";
 const RESOURCE_UPDATED: &str = "notifications/resources/updated";
@@ -43,11 +44,18 @@ pub(super) async fn spread(gateway: Arc<Gateway>) {
             notification = notifications.recv() => match notification {
                 Ok(notification) => spread_one(&gateway, &notification),
                 Err(RecvError::Lagged(missed)) => {
-                    tracing::warn!(missed, "servers announce more than can be passed on");
+                    tell_missed(missed);
                 }
                 Err(RecvError::Closed) => return,
             },
         }
+    }
+}
+
+fn tell_missed(missed: u64) {
+    static FLOOD: Seldom = Seldom::new();
+    if let Some(suppressed) = FLOOD.may_say() {
+        tracing::warn!(missed, suppressed, "servers announce more than can be passed on");
     }
 }
 
@@ -71,7 +79,7 @@ pub(super) async fn follow(gateway: Arc<Gateway>, client: Arc<Client>, hub: Arc<
             notification = notifications.recv() => match notification {
                 Ok(notification) => spread_private(&gateway, &client, &notification),
                 Err(RecvError::Lagged(missed)) => {
-                    tracing::warn!(missed, "a server announces more than can be passed on");
+                    tell_missed(missed);
                 }
                 Err(RecvError::Closed) => return,
             },

@@ -14,6 +14,7 @@ use super::Answer;
 use super::client::Client;
 use super::error_body;
 use crate::config;
+use crate::logging::seldom::Seldom;
 use crate::state::{self, uid_hex};
 
 /// How much of a result stands in its place.
@@ -38,10 +39,19 @@ pub(super) async fn within_limits(
         let (folder, whole) = (folder.join(uid_hex(&client.uid)), result.clone());
         match tokio::task::spawn_blocking(move || store(&folder, &whole)).await {
             Ok(Ok(answer)) => return Answer::Result(answer),
-            Ok(Err(error)) => {
-                tracing::error!(%server, %error, "cannot write a large result to gateway.payload_dir");
+            failed => {
+                static TROUBLE: Seldom = Seldom::new();
+                if let Some(suppressed) = TROUBLE.may_say() {
+                    let error = match failed {
+                        Ok(Err(error)) => error.to_string(),
+                        _ => "the task failed".to_owned(),
+                    };
+                    tracing::error!(
+                        %server, error, suppressed,
+                        "cannot write a large result to gateway.payload_dir"
+                    );
+                }
             }
-            Err(_) => tracing::error!(%server, "writing a large result failed"),
         }
     }
     refuse_too_large(settings, server, result)

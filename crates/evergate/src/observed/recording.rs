@@ -121,9 +121,10 @@ impl Recording {
             error_code,
             trace: call.trace.as_ref().map(|trace| trace.id()),
         };
+        // Nothing that a client chose: whoever reads logs may not be allowed to see that.
         tracing::debug!(
-            server = %record.server, method = record.method, tool = record.tool,
-            outcome = record.outcome.as_str(), client = %record.client, generation = record.generation.map(Generation::get),
+            server = %record.server, outcome = record.outcome.as_str(),
+            generation = record.generation.map(Generation::get),
             duration_ms = record.duration.as_secs_f64() * 1000.0, resent = record.resent,
             trace_id = record.trace.map(tracing::field::display), "call"
         );

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::front::Front;
 use crate::gateway::Gateway;
+use crate::logging::seldom::Seldom;
 use crate::state::{StateDir, StoredCatalogs, StoredSessions};
 
 /// Changes come in bursts, and a lost second of them does no harm.
@@ -69,6 +70,9 @@ async fn write_sessions(state: &StateDir, sessions: StoredSessions) {
 async fn write(what: &str, save: impl FnOnce() -> io::Result<()> + Send + 'static) {
     let saved = tokio::task::spawn_blocking(save).await;
     if let Err(error) = saved.unwrap_or_else(|panic| Err(io::Error::other(panic))) {
-        tracing::warn!(%error, "cannot save {what} in the state directory");
+        static TROUBLE: Seldom = Seldom::new();
+        if let Some(suppressed) = TROUBLE.may_say() {
+            tracing::warn!(%error, suppressed, "cannot save {what} in the state directory");
+        }
     }
 }

@@ -46,12 +46,13 @@ impl Recorders {
 
 #[cfg(feature = "otel")]
 fn start_tracing(gateway: &Arc<Gateway>, tasks: &Tasks, stop: &CancellationToken) {
+    // First of all: reading the system's certificates takes longer than a quick server's first handshake.
+    let events = gateway.hub().events();
     let config = gateway.config();
     let variable = |name: &str| std::env::var(name).ok();
     let Some(settings) = Settings::read(&config.gateway.otlp, &variable) else { return };
     match Exporter::new(settings) {
         Ok((exporter, tracer)) => {
-            let events = gateway.hub().events();
             tasks.spawn(follow(gateway.clone(), tracer.clone(), events));
             gateway.observed.telemetry.record_with(tracer);
             tasks.spawn(exporter.run(stop.clone()));

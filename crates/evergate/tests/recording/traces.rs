@@ -183,7 +183,7 @@ async fn being_sent_again_is_a_span_of_its_own() {
 }
 
 #[tokio::test]
-async fn child_processes_are_told_in_meta_and_clients_over_pipes_are_traced() {
+async fn calls_to_child_processes_are_traced_from_the_first_handshake_on() {
     let receiver = Receiver::start().await;
     let gateway = traced(servers(json!({ "child": child(&[]) })), &receiver);
     let client = gateway.connect().await;
@@ -191,6 +191,8 @@ async fn child_processes_are_told_in_meta_and_clients_over_pipes_are_traced() {
     client.call_text("child__bump", json!({})).await;
     let span = receiver.span("tools/call bump").await;
     assert_eq!(span.attributes["evergate.server"], "child");
+    // Its handshake is over before much else is.
+    assert_eq!(receiver.span("handshake").await.attributes["evergate.server"], "child");
 }
 
 #[tokio::test]
