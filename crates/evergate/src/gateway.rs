@@ -183,7 +183,6 @@ impl Gateway {
     }
 
     /// How many bytes are held for clients, and how many may be.
-    #[allow(dead_code, reason = "for the admin API and the metrics")]
     pub(crate) fn buffered(&self) -> (usize, usize) {
         self.buffers.state()
     }

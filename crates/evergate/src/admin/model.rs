@@ -36,6 +36,9 @@ pub(crate) struct GatewayReport {
     /// Calls that are with servers, and calls that wait for one.
     pub(crate) calls_in_flight: usize,
     pub(crate) calls_held: usize,
+    /// What is held in memory for clients, in bytes, and how much may be.
+    pub(crate) buffered_bytes: usize,
+    pub(crate) max_buffered_bytes: usize,
     pub(crate) catalog_version: u64,
     /// What somebody should look at: names that two servers use, for example.
     pub(crate) warnings: Vec<String>,
@@ -94,6 +97,11 @@ pub(crate) struct ServerReport {
     /// Calls that are with it, and calls that wait for it.
     pub(crate) in_flight: usize,
     pub(crate) held: usize,
+    /// Of those that wait, how many wait only because so many are with it.
+    pub(crate) queued: usize,
+    /// How many may be with it, and wait for it, at once.
+    pub(crate) max_in_flight: usize,
+    pub(crate) max_held: usize,
     /// Calls are refused for a while, because the server limits their rate.
     pub(crate) breaker: Option<Breaker>,
     pub(crate) catalog: Option<CatalogReport>,

@@ -29,6 +29,7 @@ pub(crate) fn overview(front: &Front) -> GatewayReport {
     } else {
         Health::Healthy
     };
+    let (buffered_bytes, max_buffered_bytes) = gateway.buffered();
     GatewayReport {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
@@ -44,6 +45,8 @@ pub(crate) fn overview(front: &Front) -> GatewayReport {
         sessions: gateway.clients.sessions(),
         calls_in_flight: servers.iter().map(|server| server.in_flight).sum(),
         calls_held: servers.iter().map(|server| server.held).sum(),
+        buffered_bytes,
+        max_buffered_bytes,
         catalog_version: gateway.hub().catalog().version,
         warnings: gateway.name_warnings(),
         servers: by_state,

@@ -92,6 +92,9 @@ fn unstarted(gateway: &Gateway, name: &str, server: &Server) -> ServerReport {
         budgets: Budgets { discovery: budget, rpc: budget },
         in_flight: 0,
         held: 0,
+        queued: 0,
+        max_in_flight: 0,
+        max_held: 0,
         breaker: None,
         catalog: None,
         pid: None,
@@ -157,6 +160,9 @@ fn fill_in(gateway: &Gateway, server: &Server, status: &Status, report: &mut Ser
     };
     report.in_flight = status.in_flight;
     report.held = status.held;
+    report.queued = status.queued;
+    report.max_in_flight = status.max_in_flight;
+    report.max_held = status.max_held;
     report.breaker = status.rate_limited.as_ref().map(|limited| {
         let left = limited.until.saturating_duration_since(Instant::now());
         Breaker { open: !left.is_zero(), probe_in_ms: ms(left), because: limited.because.clone() }

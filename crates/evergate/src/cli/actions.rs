@@ -42,11 +42,13 @@ pub(crate) struct OnServers {
 /// One server on which something was begun.
 struct Begun {
     name: String,
-    /// As it was then.
+    /// As it was before.
     before: ServerReport,
     at: Instant,
     /// To see what is found when it is listed anew.
     events: Option<EventStream>,
+    /// Something was.
+    found: bool,
 }
 
 /// How far it is.
@@ -103,7 +105,7 @@ impl OnServers {
             for mut one in begun {
                 let server: ServerReport = client.get(&["servers", &one.name]).await?;
                 let name = clean(&one.name);
-                match one.progress(action, &server).await {
+                match one.progress(action, &server, self.wait.min(LISTING)).await {
                     Progress::Done(how) => {
                         output::line(&format!(
                             "{} {name}: {how}",
@@ -139,14 +141,21 @@ async fn begin(
 ) -> Result<Begun, ClientError> {
     let listens = watched && action == Action::Refresh;
     let events = if listens { Some(client.events(None).await?) } else { None };
-    let done: Done = client.post(&["servers", name, verb(action)]).await?;
-    Ok(Begun { name: name.to_owned(), before: done.server, at: Instant::now(), events })
+    // Not what the answer says: by then it may be over.
+    let before = client.get(&["servers", name]).await?;
+    let _: Done = client.post(&["servers", name, verb(action)]).await?;
+    Ok(Begun { name: name.to_owned(), before, at: Instant::now(), events, found: false })
 }
 
 // === impl Begun ===
 
 impl Begun {
-    async fn progress(&mut self, action: Action, server: &ServerReport) -> Progress {
+    async fn progress(
+        &mut self,
+        action: Action,
+        server: &ServerReport,
+        patience: Duration,
+    ) -> Progress {
         let after = took(self.at.elapsed());
         let given_up = server.state == ServerState::PermanentlyFailed;
         match action {
@@ -162,7 +171,7 @@ impl Begun {
             Action::Disable if server.state == ServerState::Disabled => {
                 Progress::Done("switched off".to_owned())
             }
-            Action::Refresh => self.listed(server).await,
+            Action::Refresh => self.listed(server, patience).await,
             _ => Progress::Underway,
         }
     }
@@ -176,14 +185,16 @@ impl Begun {
         server.state == ServerState::Connected && server.generation > self.before.generation
     }
 
-    async fn listed(&mut self, server: &ServerReport) -> Progress {
-        let offers = offers(server.catalog);
-        if self.heard_of_change().await {
-            let before = self::offers(self.before.catalog);
-            return Progress::Done(format!("listed anew, {offers} (before: {before})"));
+    async fn listed(&mut self, server: &ServerReport, patience: Duration) -> Progress {
+        let now = offers(server.catalog);
+        if self.found {
+            let before = offers(self.before.catalog);
+            return Progress::Done(format!("listed anew, {now} (before: {before})"));
         }
-        if self.at.elapsed() >= LISTING {
-            return Progress::Done(format!("asked to list anew, nothing new so far: {offers}"));
+        // What `server` says is from before that.
+        self.found = self.heard_of_change().await;
+        if !self.found && self.at.elapsed() >= patience {
+            return Progress::Done(format!("asked to list anew, nothing new so far: {now}"));
         }
         Progress::Underway
     }

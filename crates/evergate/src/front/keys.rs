@@ -234,7 +234,6 @@ impl Caller {
     }
 
     /// Whether the caller may see the metrics.
-    #[allow(dead_code, reason = "for the metrics")]
     pub(crate) fn may_see_metrics(&self) -> bool {
         self.0.as_ref().is_none_or(|rights| rights.scopes.admin || rights.scopes.metrics)
     }

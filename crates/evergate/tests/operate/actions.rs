@@ -1,8 +1,10 @@
 //! `restart`, `enable`, `disable`, `refresh`.
 
+use evergate_testkit::{HttpServer, Server};
 use serde_json::json;
 
-use crate::shell::{child, on, reaches, server, serving};
+use crate::shell::{child, on, quick, reaches, server, serving};
+use crate::support::until;
 
 #[tokio::test]
 async fn restart_waits_until_there_is_a_new_connection() {
@@ -80,7 +82,23 @@ async fn what_does_not_come_back_in_time_is_told_with_the_reason() {
 #[tokio::test]
 async fn refresh_says_what_there_is_now() {
     let gateway = serving(json!({ "docs": child(&[]) }), &["docs"]).await;
-    let said = on(&gateway, &["refresh", "docs"]);
+    until("it is listed", async || !server(&gateway, "docs")["catalog"].is_null()).await;
+    let same = on(&gateway, &["refresh", "docs", "--wait=200ms"]);
+    assert_eq!(same.code, 0, "{}", same.err);
+    assert!(same.out.contains("nothing new so far: 17 tools"), "{}", same.out);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refresh_finds_what_a_server_kept_to_itself() {
+    let http = HttpServer::start(Server::new()).await;
+    let entry = json!({ "url": http.url(), "lifecycle": quick() });
+    let gateway = serving(json!({ "web": entry }), &["web"]).await;
+    until("it is listed", async || !server(&gateway, "web")["catalog"].is_null()).await;
+    let tools = server(&gateway, "web")["catalog"]["tools"].as_u64().unwrap();
+    http.server().add_tools([json!({ "name": "one_more", "inputSchema": { "type": "object" } })]);
+    let said = on(&gateway, &["refresh", "web"]);
     assert_eq!(said.code, 0, "{}", said.err);
-    assert!(said.out.contains(" tools"), "{}", said.out);
+    let now = format!("web: listed anew, {} tools", tools + 1);
+    assert!(said.out.contains(&now), "{}", said.out);
+    assert!(said.out.contains(&format!("(before: {tools} tools")), "{}", said.out);
 }

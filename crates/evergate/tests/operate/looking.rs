@@ -138,11 +138,15 @@ async fn watching_without_a_terminal_is_a_line_for_each_change() {
 async fn a_gateway_that_drains_says_so() {
     let gateway = serving(json!({ "docs": child(&[]) }), &["docs"]).await;
     let client = gateway.connect().await;
-    let slow = client.call("docs__slow", json!({ "ms": 1500 }));
+    // Longer than anybody looks on.
+    let slow = client.call("docs__slow", json!({ "ms": 25_000 }));
     let looking = async {
         until("the call is there", async || server(&gateway, "docs")["in_flight"] == 1).await;
         gateway.signal(Signal::TERM);
         until("it drains", async || on(&gateway, &["status"]).out.contains("draining: ")).await;
     };
-    tokio::join!(slow, looking);
+    tokio::select! {
+        answer = slow => panic!("it was over too soon: {answer}"),
+        () = looking => {}
+    }
 }
