@@ -68,10 +68,16 @@ pub struct Status {
     pub last_garbage: Option<String>,
     /// Reports of connections that were no longer the current one, dropped.
     pub stale_events: u64,
-    /// Calls that wait for a connection.
+    /// Calls that wait for a connection, or for others to end.
     pub held: usize,
+    /// Of those, calls that wait only because `max_in_flight` are with the server.
+    pub queued: usize,
+    /// Calls that may wait at once.
+    pub max_held: usize,
     /// Calls that are with the server.
     pub in_flight: usize,
+    /// Calls that may be with the server at once.
+    pub max_in_flight: usize,
     /// The server limits our rate, and calls to it are refused for a while.
     pub rate_limited: Option<RateLimited>,
     /// When a call could have a probe made, at the earliest.

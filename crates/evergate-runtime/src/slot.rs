@@ -46,6 +46,8 @@ pub(crate) struct Slot {
     pub(crate) garbage: Arc<Garbage>,
     pub(crate) permits: Arc<Semaphore>,
     pub(crate) held: AtomicUsize,
+    /// Of those that are held, those that wait for others to end.
+    pub(crate) queued: AtomicUsize,
     pub(crate) in_flight: AtomicUsize,
     pub(crate) rate: RateGate,
     pub(crate) retirement: Retirement,
@@ -103,6 +105,7 @@ impl Slot {
             garbage: Arc::default(),
             permits: Arc::new(Semaphore::new(settings.max_in_flight)),
             held: AtomicUsize::new(0),
+            queued: AtomicUsize::new(0),
             in_flight: AtomicUsize::new(0),
             rate: RateGate::new(&settings),
             retirement: Retirement::default(),
@@ -127,6 +130,7 @@ impl Slot {
         let (stderr_tail, stderr_lines) = self.stderr.lines();
         Status {
             held: self.held.load(Ordering::Relaxed),
+            queued: self.queued.load(Ordering::Relaxed),
             in_flight: self.in_flight.load(Ordering::Relaxed),
             rate_limited: self.rate.status(),
             stderr_tail,
@@ -171,7 +175,10 @@ impl Status {
             last_garbage: None,
             stale_events: 0,
             held: 0,
+            queued: 0,
+            max_held: settings.max_held,
             in_flight: 0,
+            max_in_flight: settings.max_in_flight,
             rate_limited: None,
             in_doubt: false,
             returning: false,

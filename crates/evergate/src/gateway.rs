@@ -11,6 +11,7 @@
 //! Beside that way: [`news`] tells clients what changed and what servers say unasked; [`reload`] changes the servers;
 //! [`remembered`] tells servers again what clients asked of them for good.
 
+pub(crate) mod buffers;
 pub(crate) mod client;
 mod clients;
 mod dispatch;
@@ -57,6 +58,7 @@ use crate::config::{Config, Isolation, Server};
 use crate::observed::{self, Observed};
 use crate::tasks::Tasks;
 use crate::telemetry;
+use buffers::Buffers;
 use client::{Client, Kind, Scope, Uid, everything, unprintable};
 use clients::Clients;
 use stateless::{Parked, Principals};
@@ -76,6 +78,8 @@ const LAST_ANSWERS: Duration = Duration::from_secs(1);
 pub(crate) struct Gateway {
     pub(crate) tasks: Tasks,
     pub(crate) clients: Clients,
+    /// The memory that is held for clients.
+    pub(crate) buffers: Arc<Buffers>,
     /// No new requests.
     pub(crate) draining: CancellationToken,
     /// Where servers live, whichever thread asks for them.
@@ -134,6 +138,7 @@ impl Gateway {
         let gateway = Arc::new(Self {
             tasks: Tasks::default(),
             clients: Clients::default(),
+            buffers: Buffers::new(config.gateway.max_buffered_bytes),
             draining: CancellationToken::new(),
             background: Handle::current(),
             hub,
@@ -175,6 +180,12 @@ impl Gateway {
 
     pub(crate) fn passes_headers(&self) -> bool {
         self.passes_headers.load(Ordering::Relaxed)
+    }
+
+    /// How many bytes are held for clients, and how many may be.
+    #[allow(dead_code, reason = "for the admin API and the metrics")]
+    pub(crate) fn buffered(&self) -> (usize, usize) {
+        self.buffers.state()
     }
 
     pub(crate) fn hub(&self) -> &Hub {

@@ -7,6 +7,7 @@ mod open_files;
 mod recorders;
 mod reloader;
 mod signals;
+mod sockets;
 mod supervisor;
 mod token_watch;
 
@@ -17,26 +18,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evergate_runtime::ServerCatalog;
-use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config, Sources};
 use crate::exit_code::Failure;
 use crate::front::keys::{KeyEntry, Keyring};
-use crate::front::listener::{Door, LAST_REQUESTS};
+use crate::front::listener::LAST_REQUESTS;
 use crate::front::origin_guard::OriginGuard;
 use crate::front::session_id::{SessionFacts, SessionKeys};
 use crate::front::sessions::Sessions;
-use crate::front::{Face, Front, Place, Policy, listener, stdio};
+use crate::front::{Front, Place, Policy, stdio};
 use crate::gateway::Gateway;
 use crate::gateway::client::Scope;
 use crate::output;
 use crate::state::{self, Announced, Control, StateDir, uid_hex};
 use crate::tasks::Tasks;
-use carriers::Carriers;
 pub(crate) use handed_over::HandedOver;
 use recorders::Recorders;
 use signals::{Hangups, Signals};
+pub(crate) use sockets::DEFAULT_LISTEN;
+use sockets::Sockets;
 use supervisor::News;
 
 /// What the command line says about serving.
@@ -49,9 +50,6 @@ pub(crate) struct Options {
     pub(crate) handed_over: HandedOver,
 }
 
-/// Unless somebody says otherwise.
-pub(crate) const DEFAULT_LISTEN: SocketAddr =
-    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 /// How long connections may take to end once there is nothing left to answer.
 const LAST_BYTES: Duration = Duration::from_secs(2);
 /// How long the end may take besides: servers close, files are written. Generous, since a supervisor kills when it is over.
@@ -66,39 +64,20 @@ pub(crate) async fn http(
     let mut signals = Signals::new()?;
     open_files::raise_limit();
     let sources = sources.map(|sources| (reloader::contents(&sources.files), sources));
-    let HandedOver { mcp, admin } = options.handed_over;
-    let said = options.listen.or(config.gateway.listen);
-    let address = address_of(mcp.as_ref(), said)?.unwrap_or(DEFAULT_LISTEN);
-    let admin_address = address_of(admin.as_ref(), config.gateway.admin_listen)?;
-    if !options.allow_unauthenticated {
-        for address in [Some(address), admin_address].into_iter().flatten() {
-            config.gateway.may_listen_on(address).map_err(Failure::usage)?;
-        }
-    }
+    let sockets = Sockets::open(
+        &config.gateway,
+        options.listen,
+        options.handed_over,
+        options.allow_unauthenticated,
+    )
+    .await?;
     let state = open_state(options.state_dir, sources.as_ref().map(|(_, sources)| sources))?;
     let keys = session_keys(&config.gateway, state.as_ref())?;
     let saved = state.as_ref().map(StateDir::load_sessions).unwrap_or_default();
-    let are_handed_over = (mcp.is_some(), admin.is_some());
-    let tcp = match mcp {
-        Some(socket) => socket,
-        None => bind(address).await?,
-    };
-    let admin = match (admin, admin_address) {
-        (None, Some(address)) => Some(bind(address).await?),
-        (handed_over, _) => handed_over,
-    };
-    let address = tcp.local_addr()?;
-    let admin_address = admin.as_ref().map(std::net::TcpListener::local_addr).transpose()?;
+    let (address, admin_address) = (sockets.address(), sockets.admin_address());
     let files = sources.as_ref().map_or(&[][..], |(_, sources)| &sources.files);
     let control = match &state {
-        Some(_) => {
-            let address = admin_address.unwrap_or(address);
-            let mut control = Control::new(format!("http://{}", reachable(address)), files)?;
-            if !address.ip().is_loopback() {
-                control.host = config.gateway.allowed_hosts.first().cloned();
-            }
-            Some(control)
-        }
+        Some(_) => Some(control(&config.gateway, admin_address.unwrap_or(address), files)?),
         None => None,
     };
     let place = Place {
@@ -113,19 +92,12 @@ pub(crate) async fn http(
     let front = Arc::new(Front::new(gateway.clone(), Sessions::new(keys, saved), policy, place));
 
     let (connections, stop) = (Tasks::default(), CancellationToken::new());
-    // Whoever comes in no more may still be answered: a door closes first, or with everything else.
-    let door = |is_handed_over| Door { closed: stop.child_token(), is_handed_over };
-    let public = door(are_handed_over.0);
-    let carriers = Carriers::start(&tcp, &front, &connections, &public)?;
-    drop(tcp);
-    if let Some(admin) = admin {
-        let (front, tasks, door) = (front.clone(), connections.clone(), door(are_handed_over.1));
-        let admin = TcpListener::from_std(admin)?;
-        let serving =
-            listener::serve(admin, Face::Admin, front, tasks, listener::Places::default(), door);
-        connections.spawn(serving);
+    let (carriers, door) = sockets.serve(&front, &connections, &stop)?;
+    look_after(&front, state.as_ref(), &connections, &stop);
+    if let Some((loaded, sources)) = sources {
+        let reloading = reloader::run(sources, loaded, front.clone(), Hangups::new());
+        connections.spawn(stop.clone().run_until_cancelled_owned(reloading));
     }
-    look_after(&front, state.as_ref(), sources, &connections, &stop);
     // To the very end: a gateway that drains can be looked at, too.
     let _announced = announce(state.as_ref(), control);
     let url = format!("http://{}/mcp", reachable(address));
@@ -139,9 +111,9 @@ pub(crate) async fn http(
     let drain = gateway.config().gateway.drain;
     supervisor::tell(News::Stopping(drain + TO_CLOSE));
     let ending = async {
-        if public.is_handed_over {
+        if door.is_handed_over {
             // Those who come from now on wait for the next process, and nobody need be refused. Operators may look on.
-            public.closed.cancel();
+            door.closed.cancel();
             tokio::time::sleep(LAST_REQUESTS).await;
         }
         if let Some(state) = &state {
@@ -169,29 +141,38 @@ pub(crate) async fn http(
     }
 }
 
-/// Begins everything that is done beside answering, until it is told to stop.
+/// How the command line finds this gateway, and is let in.
+fn control(
+    settings: &config::Gateway,
+    address: SocketAddr,
+    files: &[PathBuf],
+) -> Result<Control, Failure> {
+    let mut control = Control::new(format!("http://{}", reachable(address)), files)?;
+    if !address.ip().is_loopback() {
+        control.host = settings.allowed_hosts.first().cloned();
+    }
+    Ok(control)
+}
+
+/// Everything that is done from time to time, until `stop`.
 fn look_after(
     front: &Arc<Front>,
     state: Option<&StateDir>,
-    sources: Option<(reloader::Contents, Sources)>,
     tasks: &Tasks,
     stop: &CancellationToken,
 ) {
     let gateway = &front.gateway;
     tasks.spawn(stop.clone().run_until_cancelled_owned(sweep(front.clone())));
     tasks.spawn(stop.clone().run_until_cancelled_owned(token_watch::run(gateway.clone())));
-    tasks.spawn(stop.clone().run_until_cancelled_owned(close_idle_servers(gateway.clone())));
+    let closing = close_idle_servers(gateway.clone());
+    tasks.spawn(stop.clone().run_until_cancelled_owned(closing));
+    tasks.spawn(stop.clone().run_until_cancelled_owned(supervisor::stay_alive()));
     if let Some(state) = state {
         let keeping = keeper::keep_catalogs(state.clone(), gateway.clone());
         tasks.spawn(stop.clone().run_until_cancelled_owned(keeping));
         let keeping = keeper::keep_sessions(state.clone(), front.clone());
         tasks.spawn(stop.clone().run_until_cancelled_owned(keeping));
     }
-    if let Some((loaded, sources)) = sources {
-        let reloading = reloader::run(sources, loaded, front.clone(), Hangups::new());
-        tasks.spawn(stop.clone().run_until_cancelled_owned(reloading));
-    }
-    tasks.spawn(stop.clone().run_until_cancelled_owned(supervisor::stay_alive()));
 }
 
 /// Serves one client on standard input and output until its input ends.
@@ -251,21 +232,6 @@ pub(crate) async fn pipes(
         () = closing => Ok(served?),
         () = signals.end() => Err(Failure::internal("ended at once by a signal")),
     }
-}
-
-/// Of a socket that was handed over, else what was said.
-fn address_of(
-    handed_over: Option<&std::net::TcpListener>,
-    said: Option<SocketAddr>,
-) -> Result<Option<SocketAddr>, Failure> {
-    Ok(handed_over.map(std::net::TcpListener::local_addr).transpose()?.or(said))
-}
-
-async fn bind(address: SocketAddr) -> Result<std::net::TcpListener, Failure> {
-    let bound = TcpListener::bind(address).await;
-    bound
-        .and_then(TcpListener::into_std)
-        .map_err(|error| Failure::unavailable(format!("cannot listen on {address}: {error}")))
 }
 
 /// The directory that was given, else the usual one for these files, else none.

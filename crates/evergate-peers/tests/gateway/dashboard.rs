@@ -47,6 +47,13 @@ async fn dashboard_for_and_against_everybody() {
     passes("readers.test.mjs").await;
 }
 
+/// From a client's configuration to a gateway that recovers.
+#[tokio::test]
+#[ignore = "needs npm peers and Chromium; ./scripts/test runs it"]
+async fn the_first_hour_of_a_newcomer() {
+    passes("first_hour.test.mjs").await;
+}
+
 /// Nothing to test: makes the README's pictures, if asked for.
 #[tokio::test]
 #[ignore = "needs npm peers and Chromium; ./scripts/test runs it"]

@@ -80,6 +80,9 @@ impl Call {
         }
         let _held = Held::within(&slot.held, slot.settings.max_held)?;
         let mut permit: Option<OwnedSemaphorePermit> = None;
+        // One place in the queue, kept through every change of state: first come, first served.
+        let mut turn = std::pin::pin!(slot.permits.clone().acquire_owned());
+        let mut queued: Option<Held<'_>> = None;
         let mut published = slot.published.subscribe();
         loop {
             if slot.retirement.has_begun() {
@@ -98,8 +101,10 @@ impl Call {
                     if let Some(permit) = permit.take() {
                         return self.admitted(&connection, permit);
                     }
+                    queued.get_or_insert_with(|| Held::counted(&slot.queued));
                 }
                 View::Wait => {
+                    queued = None;
                     let status = published.borrow().status.clone();
                     if status.earliest_attempt_at < status.next_retry_at {
                         slot.commands.demand();
@@ -108,7 +113,7 @@ impl Call {
             }
             // With a permit in hand we wait for the connection; without, for either.
             tokio::select! {
-                acquired = slot.permits.clone().acquire_owned(), if permit.is_none() => {
+                acquired = &mut turn, if permit.is_none() => {
                     permit = acquired.ok();
                 }
                 changed = published.changed() => {
@@ -231,6 +236,11 @@ impl Drop for InFlight {
 // === impl Held ===
 
 impl<'a> Held<'a> {
+    fn counted(calls: &'a AtomicUsize) -> Self {
+        calls.fetch_add(1, Ordering::Relaxed);
+        Self(calls)
+    }
+
     fn within(calls: &'a AtomicUsize, limit: usize) -> Result<Self, CallFailure> {
         let held = Self(calls);
         if calls.fetch_add(1, Ordering::Relaxed) >= limit {

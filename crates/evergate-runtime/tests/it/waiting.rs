@@ -1,6 +1,7 @@
 //! Held calls: how long they wait, and what ends the wait.
 
 use std::future::IntoFuture as _;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use evergate_runtime::{
@@ -8,7 +9,7 @@ use evergate_runtime::{
 };
 use evergate_testkit::Fault;
 use serde_json::json;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::*;
@@ -204,6 +205,29 @@ async fn calls_beyond_the_limit_of_the_server_wait_their_turn() {
     }
 }
 
+/// Whatever else happens to the server meanwhile: whoever waits keeps its place.
+#[tokio::test(start_paused = true)]
+async fn calls_that_wait_are_served_in_the_order_in_which_they_came() {
+    let (_server, _memory, settings) = memory();
+    let (_hub, s) = hub(settings.max_in_flight(1).refresh_every(Some(SECOND / 3)));
+    connected(&s).await;
+    let served: Arc<Mutex<Vec<u32>>> = Arc::default();
+    let mut calls = tokio::task::JoinSet::new();
+    for n in 0..20 {
+        let (s, served) = (s.clone(), served.clone());
+        calls.spawn(async move {
+            s.call_tool("slow", json!({ "ms": 1000 })).await.unwrap();
+            served.lock().unwrap().push(n);
+        });
+        // Some come while others are served.
+        sleep(if n % 5 == 4 { 2 * SECOND } else { SECOND / 100 }).await;
+    }
+    while let Some(ended) = calls.join_next().await {
+        ended.unwrap();
+    }
+    assert_eq!(*served.lock().unwrap(), (0..20).collect::<Vec<_>>());
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_call_that_never_got_its_turn_says_that_the_server_is_busy() {
     let (server, _memory, settings) = memory();
@@ -387,7 +411,9 @@ async fn the_status_tells_calls_with_the_server_from_calls_that_wait() {
     while s.status().held == 0 {
         tokio::task::yield_now().await;
     }
-    assert_eq!((s.status().in_flight, s.status().held), (2, 1));
+    let status = s.status();
+    assert_eq!((status.in_flight, status.held, status.queued), (2, 1, 1));
+    assert_eq!((status.max_in_flight, status.max_held), (2, 1024));
     server.release_held();
     server.wait_for(|c| c.calls == 3).await;
     server.release_held();
@@ -401,5 +427,6 @@ async fn the_status_tells_calls_with_the_server_from_calls_that_wait() {
     while s.status().held == 0 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(s.status().in_flight, 0);
+    // Not for others to end, but for a connection.
+    assert_eq!((s.status().in_flight, s.status().queued), (0, 0));
 }

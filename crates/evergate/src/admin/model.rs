@@ -94,6 +94,8 @@ pub(crate) struct ServerReport {
     /// Calls that are with it, and calls that wait for it.
     pub(crate) in_flight: usize,
     pub(crate) held: usize,
+    /// Calls are refused for a while, because the server limits their rate.
+    pub(crate) breaker: Option<Breaker>,
     pub(crate) catalog: Option<CatalogReport>,
     /// The child's process id.
     pub(crate) pid: Option<u32>,
@@ -160,6 +162,17 @@ pub(crate) struct Budgets {
 pub(crate) struct Budget {
     pub(crate) failures: u32,
     pub(crate) threshold: u32,
+}
+
+/// A pause that a server asked for.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Breaker {
+    /// Every call is refused; else the next one may find out.
+    pub(crate) open: bool,
+    /// When one call may find out whether the server takes calls again.
+    pub(crate) probe_in_ms: u64,
+    /// What the server did.
+    pub(crate) because: String,
 }
 
 /// What a server offers, in numbers.

@@ -6,8 +6,8 @@ use evergate_runtime::{Generation, StateKind, Status};
 use tokio::time::Instant;
 
 use super::model::{
-    Budget, Budgets, CatalogReport, Era, IsolationReport, LogLine, Problem, ServerList, ServerLogs,
-    ServerReport, ServerState,
+    Breaker, Budget, Budgets, CatalogReport, Era, IsolationReport, LogLine, Problem, ServerList,
+    ServerLogs, ServerReport, ServerState,
 };
 use super::why::{self, Around};
 use crate::config::{Isolation, Server};
@@ -92,6 +92,7 @@ fn unstarted(gateway: &Gateway, name: &str, server: &Server) -> ServerReport {
         budgets: Budgets { discovery: budget, rpc: budget },
         in_flight: 0,
         held: 0,
+        breaker: None,
         catalog: None,
         pid: None,
         stderr_tail: Vec::new(),
@@ -156,6 +157,10 @@ fn fill_in(gateway: &Gateway, server: &Server, status: &Status, report: &mut Ser
     };
     report.in_flight = status.in_flight;
     report.held = status.held;
+    report.breaker = status.rate_limited.as_ref().map(|limited| {
+        let left = limited.until.saturating_duration_since(Instant::now());
+        Breaker { open: !left.is_zero(), probe_in_ms: ms(left), because: limited.because.clone() }
+    });
     report.catalog = catalog(gateway, status);
     report.pid = status.pid;
     report.stderr_tail.clone_from(&status.stderr_tail);

@@ -45,6 +45,8 @@ pub(crate) struct Gateway {
     pub(crate) max_body_bytes: usize,
     /// The largest result of a server.
     pub(crate) max_result_bytes: usize,
+    /// What may be held for clients in all: requests, results, streams.
+    pub(crate) max_buffered_bytes: usize,
     /// Where results above the threshold are written instead of being sent.
     pub(crate) payload_dir: Option<PathBuf>,
     pub(crate) payload_threshold: usize,
@@ -108,6 +110,7 @@ impl Default for Gateway {
             max_sessions: 10_000,
             max_body_bytes: 4 << 20,
             max_result_bytes: 16 << 20,
+            max_buffered_bytes: 256 << 20,
             payload_dir: None,
             payload_threshold: 512 << 10,
             lenient: false,
@@ -175,10 +178,12 @@ pub(super) fn read(section: &mut Reader<'_>) -> Gateway {
     set(&mut gateway.max_sessions, section.count("max_sessions"));
     set(&mut gateway.max_body_bytes, section.size("max_body_bytes"));
     set(&mut gateway.max_result_bytes, section.size("max_result_bytes"));
+    set(&mut gateway.max_buffered_bytes, section.size("max_buffered_bytes"));
     for (key, limit) in [
         ("max_sessions", gateway.max_sessions),
         ("max_body_bytes", gateway.max_body_bytes),
         ("max_result_bytes", gateway.max_result_bytes),
+        ("max_buffered_bytes", gateway.max_buffered_bytes),
     ] {
         if limit == 0 {
             section.error(key, "must be at least 1");

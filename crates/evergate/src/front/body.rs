@@ -93,9 +93,10 @@ pub(super) fn refusal(refusal: Refusal) -> Reply {
 }
 
 /// An error under a request's own id, for a client that is to come back later.
-pub(super) fn later(status: StatusCode, message: [Bytes; 3], seconds: u64) -> Reply {
+pub(super) fn later(refusal: Refusal, message: [Bytes; 3], seconds: u64) -> Reply {
     let mut reply = self::message(message, HeaderMap::new());
-    *reply.status_mut() = status;
+    *reply.status_mut() = refusal.status();
+    mark(&mut reply, refusal);
     reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
     reply
 }
@@ -108,7 +109,7 @@ pub(super) fn mark(reply: &mut Reply, refusal: Refusal) {
         Refusal::TooManySessions | Refusal::TooManyRequests => {
             reply.headers_mut().insert(RETRY_AFTER, RETRY_LATER);
         }
-        Refusal::Draining => {
+        Refusal::Draining | Refusal::OutOfMemory => {
             reply.headers_mut().insert(RETRY_AFTER, RETRY_LATER);
             close_after(reply);
         }

@@ -1,7 +1,8 @@
 //! Reading a request: its headers and, within limits, its body and the messages in it.
 
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
 use std::pin::pin;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use http_body_util::BodyExt as _;
 use serde::de::IgnoredAny;
 use tokio::time::timeout;
 
+use crate::gateway::buffers::Buffers;
 use crate::gateway::error_body::Refusal;
 use crate::gateway::handshake;
 
@@ -25,13 +27,34 @@ const BODY_WITHIN: Duration = Duration::from_secs(60);
 /// A refused request is worth no more than this.
 const DISCARD_WITHIN: Duration = Duration::from_secs(1);
 const DISCARD_UP_TO: usize = 64 * 1024;
+/// Read whatever else is held.
+const SMALL_BODY: usize = 64 * 1024;
+
+/// A body that is counted for as long as anybody has some of it.
+pub(super) async fn counted_body<B>(
+    body: &mut B,
+    limit: usize,
+    buffers: &Arc<Buffers>,
+) -> Result<Bytes, Refusal>
+where
+    B: http_body::Body<Data = Bytes> + Send + Unpin,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    in_time(read_body(body, limit, Some(buffers))).await.map(|read| buffers.counted(read))
+}
 
 pub(super) async fn whole_body<B>(body: &mut B, limit: usize) -> Result<Bytes, Refusal>
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let mut reading = pin!(read_body(body, limit));
+    in_time(read_body(body, limit, None)).await
+}
+
+async fn in_time(
+    reading: impl Future<Output = Result<Bytes, Refusal>> + Send,
+) -> Result<Bytes, Refusal> {
+    let mut reading = pin!(reading);
     // Most are here already, and need no clock.
     if let Poll::Ready(read) = poll_fn(|context| Poll::Ready(reading.as_mut().poll(context))).await
     {
@@ -47,7 +70,7 @@ where
     B: http_body::Body<Data = Bytes> + Send + Unpin,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let read = timeout(DISCARD_WITHIN, read_body(body, DISCARD_UP_TO)).await;
+    let read = timeout(DISCARD_WITHIN, read_body(body, DISCARD_UP_TO, None)).await;
     read.is_ok_and(|read| read.is_ok())
 }
 
@@ -82,7 +105,12 @@ fn not_a_message(body: &Bytes) -> Refusal {
     if is_json { Refusal::NotJsonRpc } else { Refusal::NotJson }
 }
 
-async fn read_body<B>(body: &mut B, limit: usize) -> Result<Bytes, Refusal>
+/// With an account, all of what is not here yet is counted while it is waited for.
+async fn read_body<B>(
+    body: &mut B,
+    limit: usize,
+    buffers: Option<&Arc<Buffers>>,
+) -> Result<Bytes, Refusal>
 where
     B: http_body::Body<Data = Bytes> + Send + Unpin,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -92,12 +120,17 @@ where
     }
     let mut first: Option<Bytes> = None;
     let mut all = BytesMut::new();
+    let mut held: Option<Held<'_>> = None;
     while let Some(frame) = body.frame().await {
         // A body that breaks off is answered to nobody.
         let frame = frame.map_err(|_| Refusal::NotJson)?;
         let Ok(data) = frame.into_data() else { continue };
         if all.len() + first.as_ref().map_or(0, Bytes::len) + data.len() > limit {
             return Err(Refusal::TooLarge);
+        }
+        if let Some(buffers) = buffers.filter(|_| !body.is_end_stream() || held.is_some()) {
+            let held = held.get_or_insert(Held { buffers, bytes: 0 });
+            held.grow(all.len() + first.as_ref().map_or(0, Bytes::len) + data.len())?;
         }
         match first.take() {
             // Most bodies come in one piece, and stay it.
@@ -112,6 +145,30 @@ where
         }
     }
     Ok(first.unwrap_or_else(|| all.freeze()))
+}
+
+/// What there is of a body that is not complete.
+struct Held<'a> {
+    buffers: &'a Buffers,
+    bytes: usize,
+}
+
+impl Held<'_> {
+    /// A small one is read to its end whatever else is held: it may be an answer, which gives more back than it takes.
+    fn grow(&mut self, to: usize) -> Result<(), Refusal> {
+        if to > SMALL_BODY && self.buffers.are_full_but_for(self.bytes) {
+            return Err(Refusal::OutOfMemory);
+        }
+        self.buffers.add(to - self.bytes);
+        self.bytes = to;
+        Ok(())
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.buffers.give_back(self.bytes);
+    }
 }
 
 pub(super) fn has_json_body(headers: &HeaderMap) -> Result<(), Refusal> {
@@ -217,6 +274,32 @@ mod tests {
         let endless = futures_util::StreamExt::chain(start, futures_util::stream::pending());
         let mut body = http_body_util::StreamBody::new(endless);
         assert_eq!(whole_body(&mut body, 5).await, Err(Refusal::NotJson));
+    }
+
+    #[tokio::test]
+    async fn a_body_is_counted_from_its_first_piece_to_its_last_copy() {
+        let pieces = |sizes: &[usize]| {
+            let frame = |size: &usize| {
+                Ok::<_, std::convert::Infallible>(http_body::Frame::data(vec![b' '; *size].into()))
+            };
+            let frames: Vec<_> = sizes.iter().map(frame).collect();
+            http_body_util::StreamBody::new(futures_util::stream::iter(frames))
+        };
+        let buffers = Buffers::new(100_000);
+        let mut body = pieces(&[30_000, 50_000]);
+        let read = counted_body(&mut body, 1_000_000, &buffers).await.unwrap();
+        assert_eq!((read.len(), buffers.state().0), (80_000, 80_000));
+        buffers.add(30_000);
+        let mut large = pieces(&[30_000, 80_000, 80_000]);
+        let refused = counted_body(&mut large, 1_000_000, &buffers).await;
+        assert_eq!(refused, Err(Refusal::OutOfMemory));
+        buffers.give_back(30_000);
+        assert_eq!(buffers.state().0, 80_000, "what there was of it is given back");
+        buffers.add(100_000);
+        let small = counted_body(&mut pieces(&[10, 20]), 1_000_000, &buffers).await;
+        assert!(small.is_ok_and(|small| small.len() == 30), "it may be an answer");
+        drop(read);
+        assert_eq!(buffers.state().0, 100_000);
     }
 
     #[test]

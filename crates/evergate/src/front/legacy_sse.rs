@@ -15,7 +15,7 @@ use tokio::time::Interval;
 
 use super::event_stream::{SIGN_OF_LIFE, event, signs_of_life};
 use super::keys::Caller;
-use super::mcp_endpoint::too_often;
+use super::mcp_endpoint::{is_new, too_often};
 use super::piped::{Piped, WAITING};
 use super::session_id::SessionFacts;
 use super::{Front, Reply, body, incoming};
@@ -99,7 +99,8 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let limit = front.gateway.config().gateway.max_body_bytes;
-    let body = incoming::whole_body(request.body_mut(), limit).await?;
+    let buffers = &front.gateway.buffers;
+    let body = incoming::counted_body(request.body_mut(), limit, buffers).await?;
     incoming::has_json_body(request.headers())?;
     let query = request.uri().query().unwrap_or_default();
     let number = query.split('&').find_map(|pair| pair.strip_prefix("sessionId="));
@@ -112,6 +113,9 @@ where
         return Err(Refusal::TooManyRequests);
     }
     for message in incoming::messages(&body)? {
+        if buffers.are_full_but_for(body.len()) && is_new(&message) {
+            return Err(Refusal::OutOfMemory);
+        }
         if let Some(refused) = too_often(caller, &message) {
             return Ok(Some(refused));
         }

@@ -68,12 +68,16 @@ where
 {
     let config = front.gateway.config();
     // First of all, so that the connection can be used on whatever else is wrong.
-    let body = incoming::whole_body(request.body_mut(), config.gateway.max_body_bytes).await?;
+    let (limit, buffers) = (config.gateway.max_body_bytes, &front.gateway.buffers);
+    let body = incoming::counted_body(request.body_mut(), limit, buffers).await?;
     let headers = request.headers_mut();
     incoming::accepts_both(headers)?;
     incoming::has_json_body(headers)?;
     let is_batch = incoming::is_batch(&body);
     let mut messages = incoming::messages(&body)?;
+    if buffers.are_full_but_for(body.len()) && messages.iter().any(is_new) {
+        return Err(Refusal::OutOfMemory);
+    }
     if !is_batch
         && let [message] = &messages[..]
         && let Some(refused) = too_often(&caller, message)
@@ -128,13 +132,18 @@ where
     Ok(reply)
 }
 
+/// Whether a message asks for more than the gateway has at hand.
+pub(super) fn is_new(message: &Message) -> bool {
+    matches!(message, Message::Request { method, .. } if goes_to_server(method) || method == "initialize")
+}
+
 /// The answer to a request for a server that comes sooner than its caller's key allows.
 pub(super) fn too_often(caller: &Caller, message: &Message) -> Option<Reply> {
     let Message::Request { id, method, .. } = message else { return None };
     let retry_in = if goes_to_server(method) { caller.spend().err()? } else { return None };
     let error = Answer::Error(error_body::too_often(retry_in));
     let seconds = error_body::whole_seconds(retry_in);
-    Some(body::later(StatusCode::TOO_MANY_REQUESTS, respond::pieces(id, &error), seconds))
+    Some(body::later(Refusal::TooOften, respond::pieces(id, &error), seconds))
 }
 
 /// One message: a request is answered, anything else only taken.
@@ -198,7 +207,7 @@ async fn call(
     // A stream can be taken up again should the connection break, which is worth its small price for every call that is
     // not over in a moment.
     let stream_after = front.gateway.config().gateway.stream_after;
-    let log = Arc::new(EventLog::of_call());
+    let log = Arc::new(EventLog::of_call(&front.gateway.buffers));
     let passed_on = front.gateway.to_pass_on(headers);
     // They have served; their room is good for those of the answer.
     headers.clear();
@@ -263,7 +272,7 @@ fn batch(
             }
         }
     }
-    let log = Arc::new(EventLog::of_call());
+    let log = Arc::new(EventLog::of_call(&front.gateway.buffers));
     let headers = front.gateway.to_pass_on(&mut headers);
     let context = RequestContext {
         stream: Outlet::Log(log.clone()),

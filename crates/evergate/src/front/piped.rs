@@ -25,7 +25,7 @@ use crate::gateway::client::{Client, Introduction, Scope};
 use crate::gateway::error_body::{INVALID_PARAMS, INVALID_REQUEST, NOT_SENT, Refusal, plain};
 use crate::gateway::outlet::Outlet;
 use crate::gateway::stateless::envelope;
-use crate::gateway::{Answer, Gateway, RequestContext, handshake};
+use crate::gateway::{Answer, Gateway, RequestContext, goes_to_server, handshake};
 
 /// Messages that may wait for a client to read them.
 pub(super) const WAITING: usize = 1024;
@@ -193,7 +193,7 @@ impl Piped {
         params: Option<RawJson>,
         headers: Option<HeaderMap>,
     ) {
-        if let Some(error) = self.refuses_all() {
+        if let Some(error) = self.refuses(&method, params.as_ref()) {
             return self.send(respond::line(&id, &Answer::Error(error))).await;
         }
         let Some(client) = self.client_or_assumed() else {
@@ -231,10 +231,14 @@ impl Piped {
         }
     }
 
-    /// Why no request is taken now, whatever it is.
-    fn refuses_all(&self) -> Option<RawJson> {
+    /// Why no request of this kind is taken now.
+    fn refuses(&self, method: &str, params: Option<&RawJson>) -> Option<RawJson> {
         if self.gateway.draining.is_cancelled() {
             return Some(Refusal::Draining.error());
+        }
+        let size = params.map_or(0, |params| params.as_bytes().len());
+        if goes_to_server(method) && self.gateway.buffers.are_full_but_for(size) {
+            return Some(Refusal::OutOfMemory.error());
         }
         (!self.has_room()).then(|| plain(NOT_SENT, "too many requests are not answered yet"))
     }
@@ -296,7 +300,7 @@ impl Piped {
 
     async fn send(&self, message: Bytes) {
         // A client that is gone does not mind.
-        let _ = self.pipe.send(message).await;
+        let _ = self.pipe.send(self.gateway.buffers.counted(message)).await;
     }
 }
 

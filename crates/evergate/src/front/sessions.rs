@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::keys::Caller;
 use super::session_id::{SessionFacts, SessionKeys};
 use crate::gateway::Gateway;
+use crate::gateway::buffers::Buffers;
 use crate::gateway::client::{Client, Introduction, Scope, Uid};
 use crate::gateway::error_body::Refusal;
 use crate::gateway::event_log::EventLog;
@@ -117,7 +118,7 @@ impl Sessions {
             tracing::error!(%error, "cannot seal a session id");
             Refusal::Internal
         })?;
-        let client = new_client(facts.uid, caller, server, introduction);
+        let client = new_client(facts.uid, caller, server, introduction, &gateway.buffers);
         let session = Session::new(client, &id, facts.created, true);
         self.install(gateway, &session)?;
         gateway.attach(&session.client, false);
@@ -170,7 +171,8 @@ impl Sessions {
                 capabilities: facts.capabilities,
                 client_info: facts.client_info,
             };
-            let client = new_client(facts.uid, caller.clone(), server, introduction);
+            let client =
+                new_client(facts.uid, caller.clone(), server, introduction, &gateway.buffers);
             let session = Session::new(client, id, facts.created, false);
             state.add(&session);
             (session, state.saved.remove(&uid))
@@ -363,8 +365,9 @@ fn new_client(
     caller: Caller,
     server: Option<&str>,
     introduction: Introduction,
+    buffers: &Arc<Buffers>,
 ) -> Arc<Client> {
-    let outbox = Outlet::Log(Arc::new(EventLog::of_news()));
+    let outbox = Outlet::Log(Arc::new(EventLog::of_news(buffers)));
     Arc::new(Client::new(uid, caller, scope_of(server), introduction, outbox))
 }
 

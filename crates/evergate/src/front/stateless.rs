@@ -124,7 +124,7 @@ pub(super) async fn answer(
         }
         return Ok(listen(front, &client, id, params.as_ref()).await);
     }
-    let stream = Outlet::Log(Arc::new(EventLog::of_call()));
+    let stream = Outlet::Log(Arc::new(EventLog::of_call(&front.gateway.buffers)));
     let request = (method, params);
     let begun = front.gateway.begin(&client, own_id(), request, envelope, stream, passed_on);
     match begun {
@@ -192,7 +192,7 @@ async fn listen(
     params: Option<&RawJson>,
 ) -> Reply {
     // Nothing that is unread makes way for something newer: there is no other way to hear of it.
-    let log = Arc::new(EventLog::of_call());
+    let log = Arc::new(EventLog::of_call(&front.gateway.buffers));
     let outbox = Outlet::Log(log.clone());
     let listener = match front.gateway.listen(client, &id, params, outbox).await {
         Ok((listener, acknowledgement)) => {

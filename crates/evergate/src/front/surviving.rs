@@ -82,6 +82,7 @@ mod tests {
     use tokio::sync::Notify;
 
     use super::*;
+    use crate::gateway::buffers::Buffers;
 
     fn id() -> RawJson {
         RawJson::from_text("7").unwrap()
@@ -91,7 +92,8 @@ mod tests {
     async fn a_call_that_nobody_waits_for_goes_on_and_its_answer_is_kept() {
         let (tasks, go_on) = (Tasks::default(), Arc::new(Notify::new()));
         for panics in [false, true] {
-            let (wait, log, id) = (go_on.clone(), Arc::new(EventLog::of_call()), id());
+            let (wait, log, id) =
+                (go_on.clone(), Arc::new(EventLog::of_call(&Buffers::unlimited())), id());
             let call = Box::pin(async move {
                 wait.notified().await;
                 assert!(!panics, "as a test");
@@ -112,7 +114,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_runs_where_it_is_waited_for_and_its_panic_stays_in_it() {
-        let (tasks, log, id) = (Tasks::default(), Arc::new(EventLog::of_call()), id());
+        let (tasks, log, id) =
+            (Tasks::default(), Arc::new(EventLog::of_call(&Buffers::unlimited())), id());
         let here = tokio::task::try_id();
         let call = Box::pin(async move {
             assert_eq!(tokio::task::try_id(), here);

@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::buffers::Buffers;
 use super::event_log::EventLog;
 use super::isolation::PrivateServers;
 use super::log_level::Level;
@@ -203,7 +204,7 @@ impl Client {
 
     /// Nobody: sees what anonymous clients see, and is never attached.
     pub(super) fn observer() -> Self {
-        let nowhere = Outlet::Log(Arc::new(EventLog::of_news()));
+        let nowhere = Outlet::Log(Arc::new(EventLog::of_news(&Buffers::unlimited())));
         let introduction = Introduction::none("");
         Self::new([0; 16], Caller::anonymous(), Scope::All, introduction, nowhere)
     }

@@ -59,6 +59,8 @@ pub(crate) enum Refusal {
     Unauthorized,
     ForbiddenOrigin,
     Draining,
+    OutOfMemory,
+    TooOften,
     BadEventId,
     Internal,
 }
@@ -67,7 +69,7 @@ pub(crate) enum Refusal {
 
 impl Refusal {
     /// All of them, as they are numbered.
-    pub(crate) const ALL: [Self; 21] = [
+    pub(crate) const ALL: [Self; 23] = [
         Self::NotJson,
         Self::NotJsonRpc,
         Self::BatchNotAllowed,
@@ -87,6 +89,8 @@ impl Refusal {
         Self::Unauthorized,
         Self::ForbiddenOrigin,
         Self::Draining,
+        Self::OutOfMemory,
+        Self::TooOften,
         Self::BadEventId,
         Self::Internal,
     ];
@@ -113,6 +117,8 @@ impl Refusal {
             Self::Unauthorized => "unauthorized",
             Self::ForbiddenOrigin => "forbidden_origin",
             Self::Draining => "draining",
+            Self::OutOfMemory => "out_of_memory",
+            Self::TooOften => "too_often",
             Self::BadEventId => "bad_event_id",
             Self::Internal => "internal",
         }
@@ -132,10 +138,12 @@ impl Refusal {
             Self::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
             Self::NotJsonContent => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::TooManySessions | Self::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+            Self::TooManySessions | Self::TooManyRequests | Self::TooOften => {
+                StatusCode::TOO_MANY_REQUESTS
+            }
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
             Self::Forbidden | Self::ForbiddenOrigin => StatusCode::FORBIDDEN,
-            Self::Draining => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Draining | Self::OutOfMemory => StatusCode::SERVICE_UNAVAILABLE,
             Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -144,7 +152,11 @@ impl Refusal {
         match self {
             Self::NotJson => PARSE_ERROR,
             Self::Internal => INTERNAL,
-            Self::TooManySessions | Self::TooManyRequests | Self::Draining => NOT_SENT,
+            Self::TooManySessions
+            | Self::TooManyRequests
+            | Self::Draining
+            | Self::OutOfMemory
+            | Self::TooOften => NOT_SENT,
             _ => INVALID_REQUEST,
         }
     }
@@ -183,6 +195,12 @@ impl Refusal {
             Self::ForbiddenOrigin => "requests with this Host or Origin are not allowed",
             Self::Draining => {
                 "the gateway is shutting down: this was not sent, call again in a moment"
+            }
+            Self::TooOften => {
+                "rate limit exceeded: more requests than this key's rate_limit allows"
+            }
+            Self::OutOfMemory => {
+                "the gateway holds gateway.max_buffered_bytes for clients already: this was not sent, call again in a moment"
             }
             Self::Internal => "the gateway failed on this request",
             Self::BadEventId => "this Last-Event-ID was not given out here",
@@ -363,7 +381,7 @@ pub(crate) fn too_often(retry_in: Duration) -> RawJson {
     let seconds = whole_seconds(retry_in);
     RawJson::from(json!({
         "code": NOT_SENT,
-        "message": "rate limit exceeded: more requests than this key's rate_limit allows",
+        "message": Refusal::TooOften.message(),
         "data": {
             "outcome": "not_sent",
             "retryable": true,

@@ -11,6 +11,8 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 
+use super::buffers::Buffers;
+
 /// How many messages are kept, and how many bytes; the newest is kept whatever its size.
 #[derive(Debug, Clone, Copy)]
 struct Limit {
@@ -29,6 +31,7 @@ const UNREAD: Limit = Limit { messages: 8192, bytes: 16 * 1024 * 1024 };
 pub(crate) struct EventLog {
     state: Mutex<State>,
     unread: Limit,
+    buffers: Arc<Buffers>,
 }
 
 #[derive(Debug, Default)]
@@ -58,17 +61,17 @@ pub(crate) struct Tail {
 
 impl EventLog {
     /// Of one call.
-    pub(crate) fn of_call() -> Self {
-        Self::new(UNREAD)
+    pub(crate) fn of_call(buffers: &Arc<Buffers>) -> Self {
+        Self::new(UNREAD, buffers)
     }
 
     /// Of what is said unasked; nobody may be listening.
-    pub(crate) fn of_news() -> Self {
-        Self::new(READ)
+    pub(crate) fn of_news(buffers: &Arc<Buffers>) -> Self {
+        Self::new(READ, buffers)
     }
 
-    fn new(unread: Limit) -> Self {
-        Self { state: Mutex::default(), unread }
+    fn new(unread: Limit, buffers: &Arc<Buffers>) -> Self {
+        Self { state: Mutex::default(), unread, buffers: buffers.clone() }
     }
 
     /// `false` if nothing more is to come.
@@ -78,16 +81,21 @@ impl EventLog {
             return false;
         }
         state.bytes += message.len();
+        self.buffers.add(message.len());
         state.messages.push_back(message);
         loop {
             let was_read = state.first < state.delivered;
             let limit = if was_read { READ } else { self.unread };
-            let over = state.messages.len() > limit.messages || state.bytes > limit.bytes;
+            let over = state.messages.len() > limit.messages
+                || state.bytes > limit.bytes
+                // What was read once is kept only while there is room for it.
+                || (was_read && self.buffers.are_full());
             if !over || state.messages.len() == 1 {
                 break;
             }
-            let dropped = state.messages.pop_front();
-            state.bytes -= dropped.map_or(0, |dropped| dropped.len());
+            let dropped = state.messages.pop_front().map_or(0, |dropped| dropped.len());
+            state.bytes -= dropped;
+            self.buffers.give_back(dropped);
             state.first += 1;
         }
         changed(state);
@@ -141,6 +149,13 @@ impl EventLog {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for EventLog {
+    fn drop(&mut self) {
+        let bytes = self.bytes();
+        self.buffers.give_back(bytes);
     }
 }
 
@@ -228,7 +243,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_reader_gets_what_was_written_before_and_after_and_then_the_end() {
-        let log = Arc::new(EventLog::of_news());
+        let log = Arc::new(EventLog::of_news(&Buffers::unlimited()));
         log.push(text("a"));
         let mut tail = log.read(0);
         assert_eq!(tail.next().await, Some((0, text("a"))));
@@ -245,7 +260,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_new_reader_takes_over() {
-        let log = Arc::new(EventLog::of_news());
+        let log = Arc::new(EventLog::of_news(&Buffers::unlimited()));
         let mut old = log.read(0);
         let mut new = log.read(0);
         log.push(text("a"));
@@ -255,7 +270,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_was_read_is_not_read_again_unless_asked_for() {
-        let log = Arc::new(EventLog::of_news());
+        let log = Arc::new(EventLog::of_news(&Buffers::unlimited()));
         log.push(text("a"));
         log.push(text("b"));
         assert_eq!(log.read_new().next().await, Some((0, text("a"))));
@@ -265,7 +280,7 @@ mod tests {
 
     #[tokio::test]
     async fn old_messages_make_way_and_numbers_go_on() {
-        let log = Arc::new(EventLog::of_news());
+        let log = Arc::new(EventLog::of_news(&Buffers::unlimited()));
         for _ in 0..READ.messages + 10 {
             log.push(text("x"));
         }
@@ -276,7 +291,7 @@ mod tests {
 
     #[tokio::test]
     async fn of_a_call_nothing_unread_is_dropped_and_what_was_read_makes_way() {
-        let log = Arc::new(EventLog::of_call());
+        let log = Arc::new(EventLog::of_call(&Buffers::unlimited()));
         let many = READ.messages as u64 * 3;
         for _ in 0..many {
             log.push(text("x"));
@@ -287,5 +302,25 @@ mod tests {
         }
         log.push(text("last"));
         assert_eq!(log.read(0).next().await.unwrap().0, many + 1 - READ.messages as u64);
+    }
+
+    #[tokio::test]
+    async fn what_is_kept_is_counted_and_what_was_read_makes_way_when_there_is_no_room() {
+        let buffers = Buffers::new(10);
+        let log = Arc::new(EventLog::of_call(&buffers));
+        for _ in 0..4 {
+            log.push(text("four"));
+        }
+        assert_eq!(buffers.state().0, 16);
+        let mut tail = log.read(0);
+        for number in 0..3 {
+            assert_eq!(tail.next().await, Some((number, text("four"))));
+        }
+        log.push(text("five!"));
+        assert_eq!(buffers.state().0, 9, "the three that were read are gone");
+        assert_eq!(tail.next().await, Some((3, text("four"))));
+        assert_eq!(tail.next().await, Some((4, text("five!"))));
+        drop((tail, log));
+        assert_eq!(buffers.state().0, 0);
     }
 }

@@ -143,6 +143,7 @@ pub(super) async fn forward(
             recording.received(result.as_bytes().len());
             recording.look_at(&result);
             recording.answered();
+            let result = RawJson::from_valid(gateway.buffers.counted(result.to_bytes()));
             if tool.is_some() {
                 payload::within_limits(&config.gateway, client, server, result).await
             } else {

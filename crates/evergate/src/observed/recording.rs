@@ -121,15 +121,12 @@ impl Recording {
             error_code,
             trace: call.trace.as_ref().map(|trace| trace.id()),
         };
-        // Nothing that a client could put secrets into by mistake: that is for the audit log.
+        // Nothing that a client chose: whoever reads logs may not be allowed to see that.
         tracing::debug!(
-            server = %record.server,
-            outcome = record.outcome.as_str(),
+            server = %record.server, outcome = record.outcome.as_str(),
             generation = record.generation.map(Generation::get),
-            duration_ms = record.duration.as_secs_f64() * 1000.0,
-            resent = record.resent,
-            trace_id = record.trace.map(tracing::field::display),
-            "call"
+            duration_ms = record.duration.as_secs_f64() * 1000.0, resent = record.resent,
+            trace_id = record.trace.map(tracing::field::display), "call"
         );
         if let Some(trace) = call.trace {
             let last_sent = last_sent.map(|sent| sent.saturating_duration_since(self.started));

@@ -24,6 +24,7 @@ mod held_calls;
 mod key_limits;
 mod legacy_sse;
 mod listening;
+mod memory_limit;
 mod origins;
 mod resumption;
 mod revisions;

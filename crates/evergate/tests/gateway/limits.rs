@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::kit::{at, at_with, child_with, connect_to, servers, web};
-use crate::support::{Http, gateway, until};
+use crate::kit::{at, at_with, begin, child_with, connect_to, merged, quick, servers, text, web};
+use crate::support::{Gateway, Http, gateway, until};
 
 #[tokio::test]
 async fn filters_hold_in_lists_and_in_calls() {
@@ -119,4 +119,36 @@ async fn a_call_to_a_server_that_is_switched_off_says_so_in_data_too() {
     assert_eq!(error["data"]["outcome"], "not_sent");
     assert_eq!(error["data"]["retryable"], false);
     assert!(error["data"]["hint"].is_string(), "{error}");
+}
+
+#[tokio::test]
+async fn calls_queue_for_a_busy_server_in_their_order_and_too_many_are_turned_away() {
+    let http = web().await;
+    let lifecycle = merged(quick(), json!({ "max_in_flight": 1, "max_held": 3 }));
+    let entry = at_with(&http, json!({ "lifecycle": lifecycle }));
+    let gateway = gateway(&servers(json!({ "web": entry }))).start();
+    let client = gateway.connect().await;
+    client.tool_names().await;
+    let busy = begin(&client, "web__hold", json!({}));
+    until("the first is with the server", async || http.server().counters().calls == 1).await;
+    let mut waiting = Vec::new();
+    for n in 1..=3 {
+        // Of different clients.
+        waiting.push(begin(&gateway.connect().await, "web__bump", json!({})));
+        until(&format!("{n} wait"), async || held(&gateway).await == n).await;
+    }
+    let error = client.call("web__bump", json!({})).await["error"].clone();
+    assert_eq!((&error["code"], &error["data"]["outcome"]), (&json!(-31001), &json!("not_sent")));
+    assert!(error["message"].as_str().unwrap().contains("3 calls wait"), "{error}");
+    assert_eq!(http.server().counters().calls, 1, "one at a time");
+    http.server().release_held();
+    assert!(busy.await.unwrap()["result"].is_object());
+    for (n, call) in waiting.into_iter().enumerate() {
+        assert_eq!(text(&call.await.unwrap()), (n + 1).to_string(), "first come, first served");
+    }
+}
+
+async fn held(gateway: &Gateway) -> u64 {
+    let server = Http::new(&gateway.at("/api/v1/servers/web")).get(&[]).await.json();
+    server["held"].as_u64().unwrap_or_default()
 }

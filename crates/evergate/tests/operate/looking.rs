@@ -98,9 +98,13 @@ async fn logs_show_what_a_process_writes_and_follow_it() {
     let once = on(&gateway, &["logs", "docs"]);
     assert_eq!((once.code, once.out.as_str()), (0, "hello from docs\n"));
     let following = start_on(&gateway, &["logs", "docs", "--follow", "--lines", "0"]);
-    assert_eq!(on(&gateway, &["restart", "docs"]).code, 0);
-    following.says("hello from docs").await;
-    assert_eq!(on(&gateway, &["logs", "docs"]).out.lines().count(), 2);
+    // Whoever began now needs a moment to be there.
+    until("what it writes then is shown", async || {
+        assert_eq!(on(&gateway, &["restart", "docs"]).code, 0);
+        following.lines().iter().any(|line| line == "hello from docs")
+    })
+    .await;
+    assert!(on(&gateway, &["logs", "docs"]).out.lines().count() >= 2);
     assert_eq!(on(&gateway, &["logs", "docs", "-n", "1"]).out.lines().count(), 1);
 }
 

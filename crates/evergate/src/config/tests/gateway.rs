@@ -28,7 +28,7 @@ fn every_key_is_understood() {
         ] },
         "allowed_hosts": ["MCP.example:8080"], "allowed_origins": ["https://App.example"],
         "session_key": ["${LONG}", { "file": file }], "session_idle": "1h", "max_sessions": 5,
-        "max_body_bytes": "1MiB", "max_result_bytes": 1000, "payload_dir": "out", "payload_threshold": "1KiB",
+        "max_body_bytes": "1MiB", "max_result_bytes": 1000, "max_buffered_bytes": "1GiB", "payload_dir": "out", "payload_threshold": "1KiB",
         "lenient": true, "drain": "0s", "startup_wait": "0s", "stream_after": "2s", "keep_alive": "1s", "per_client_idle": "1m",
         "otlp": { "endpoint": "https://otel.example/hunter2", "headers": { "api-key": "hunter2" }, "service_name": "gate", "sample": 0.5 },
         "audit": { "file": "audit.log", "max_bytes": "1MiB", "keep": 2 },

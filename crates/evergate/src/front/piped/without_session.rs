@@ -44,7 +44,7 @@ impl Piped {
         params: Option<RawJson>,
         headers: Option<HeaderMap>,
     ) -> Result<(), RawJson> {
-        if let Some(error) = self.refuses_all() {
+        if let Some(error) = self.refuses(&method, params.as_ref()) {
             return Err(error);
         }
         let envelope = admitted(params.as_ref())?;
