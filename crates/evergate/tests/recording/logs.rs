@@ -97,6 +97,6 @@ async fn calls_are_told_at_the_level_debug_with_their_trace() {
     until("it is told", async || !of(&gateway, "call").is_empty()).await;
     let call = of(&gateway, "call").pop().unwrap();
     assert_eq!(call["trace_id"], "0af7651916cd43dd8448eb211c80319c");
-    assert_eq!((&call["server"], &call["tool"]), (&json!("web"), &json!("bump")));
+    assert_eq!((&call["server"], &call["generation"]), (&json!("web"), &json!(1)));
     assert_eq!((&call["outcome"], &call["level"]), (&json!("answered"), &json!("DEBUG")));
 }
