@@ -3,9 +3,10 @@
 //! The protocol has no word for it. HTTP has a status; everything else is wording, and only failures and results that are
 //! errors are looked at for it. Answers pass unchanged whatever is found here.
 
+use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
-use memchr::memmem;
+use memchr::memmem::Finder;
 use serde::Deserialize;
 
 use crate::protocol::{RawJson, RpcError};
@@ -158,7 +159,9 @@ struct Block {
 /// Whether a field says that it is an error. Quotes in texts are escaped, so only a field is found.
 fn may_be_error(json: &[u8]) -> bool {
     const FIELD: &[u8] = b"\"isError\"";
-    memmem::find(json, FIELD).is_some_and(|at| {
+    // Made once: to make it takes longer than to search most results.
+    static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(FIELD));
+    FINDER.find(json).is_some_and(|at| {
         let mut rest = json[at + FIELD.len()..].iter().filter(|byte| !byte.is_ascii_whitespace());
         rest.next() == Some(&b':') && rest.next() == Some(&b't')
     })
