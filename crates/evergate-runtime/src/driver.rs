@@ -147,8 +147,7 @@ impl Driver {
                 }
                 Action::Input(Input::Publish) => self.publish(None),
                 Action::Input(Input::Dialed { generation, began, took, result }) => {
-                    self.tell_dialed(generation, (began, took), &result);
-                    self.dialed(generation, result);
+                    self.dialed(generation, (began, took), result);
                 }
                 Action::Tick => self.apply(Event::Tick, None),
                 Action::Drained => {
@@ -191,58 +190,60 @@ impl Driver {
         }
     }
 
-    /// Tells whoever watches how an attempt went.
-    fn tell_dialed(
-        &self,
-        generation: Generation,
-        (began, took): (SystemTime, Duration),
-        result: &Result<(Arc<Connection>, Learnt), OpenError>,
-    ) {
-        // Most of the time nobody does. The name may be another's by now.
-        if self.slot.shared.events.receiver_count() == 0 || self.slot.retirement.has_begun() {
-            return;
-        }
-        let (connection, error) = match result {
-            Ok((connection, _)) => (Some(connection), None),
-            Err(error) => (None, Some(error)),
-        };
-        let dialed = Dialed {
-            server: self.slot.name.clone(),
-            generation,
-            began,
-            took,
-            transport: connection.map(|connection| connection.link().name()),
-            protocol: connection.map(|connection| connection.peer().version),
-            failure: error.map(|error| error.dial_failure().name()),
-            error: error.map(|error| chain(error)),
-        };
-        // Nobody listening is fine.
-        let _ = self.slot.shared.events.send(HubEvent::Dialed(dialed));
-    }
-
     fn dialed(
         &mut self,
         generation: Generation,
+        time: (SystemTime, Duration),
         result: Result<(Arc<Connection>, Learnt), OpenError>,
     ) {
+        self.tell_dialed(generation, time, &result);
         let now = Instant::now();
         match result {
             Ok((connection, learnt)) => {
                 self.remembered.succeeded(learnt, now);
                 self.connections.insert(generation, connection);
-                self.witnessed.tell(Happening::Attempted(AttemptEnd::Ok));
                 self.apply(Event::DialSucceeded { generation }, None);
             }
             Err(error) => {
                 self.remembered.failed(&error, now);
                 let failure = error.dial_failure();
-                self.witnessed.tell(Happening::Attempted(failure.into()));
                 let error = Some(error)
                     .filter(|error| !matches!(error, OpenError::Aborted))
                     .map(SharedError::new);
                 self.apply(Event::DialFailed { generation, failure }, error);
             }
         }
+    }
+
+    /// Tells the witness how an attempt went, and whoever follows along.
+    fn tell_dialed(
+        &self,
+        generation: Generation,
+        (began, took): (SystemTime, Duration),
+        result: &Result<(Arc<Connection>, Learnt), OpenError>,
+    ) {
+        let (connection, error) = match result {
+            Ok((connection, _)) => (Some(connection), None),
+            Err(error) => (None, Some(error)),
+        };
+        let end = error.map_or(AttemptEnd::Ok, |error| error.dial_failure().into());
+        self.witnessed.tell(Happening::Attempted(end));
+        // Most of the time nobody follows. The name may be another's by now.
+        if self.slot.shared.events.receiver_count() == 0 || self.slot.retirement.has_begun() {
+            return;
+        }
+        let dialed = Dialed {
+            server: self.slot.name.clone(),
+            generation,
+            began,
+            took,
+            end,
+            transport: connection.map(|connection| connection.link().name()),
+            protocol: connection.map(|connection| connection.peer().version),
+            error: error.map(|error| chain(error)),
+        };
+        // Nobody listening is fine.
+        let _ = self.slot.shared.events.send(HubEvent::Dialed(dialed));
     }
 
     /// The only place where a slot changes: one step, one log line, one publication, its effects.

@@ -143,13 +143,13 @@ pub struct Dialed {
     /// How long it took.
     #[serde(rename = "took_ms", serialize_with = "as_ms")]
     pub took: Duration,
+    /// How it ended.
+    pub end: AttemptEnd,
     /// How the server is spoken to, if it came about.
     pub transport: Option<&'static str>,
     /// The revision it speaks, if it came about.
     pub protocol: Option<ProtocolVersion>,
-    /// What kept it from coming about.
-    pub failure: Option<&'static str>,
-    /// The same in words, with its causes.
+    /// What kept it from coming about, with its causes.
     pub error: Option<String>,
 }
 

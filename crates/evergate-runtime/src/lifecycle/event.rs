@@ -94,20 +94,6 @@ pub(crate) enum Manner {
     Now,
 }
 
-// === impl DialFailure ===
-
-impl DialFailure {
-    /// For logs, metrics and traces.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Unreachable => "unreachable",
-            Self::Refused => "refused",
-            Self::Permanent(reason) => reason.as_str(),
-            Self::Aborted => "aborted",
-        }
-    }
-}
-
 // === impl Event ===
 
 impl Event {

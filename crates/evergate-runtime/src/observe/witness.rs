@@ -7,6 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use crate::lifecycle::{DialFailure, Reason, StateKind};
 
 /// Something that happened to a server.
@@ -39,7 +41,8 @@ pub enum Happening {
 }
 
 /// How an attempt to connect and shake hands ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum AttemptEnd {
     /// With a connection.
@@ -67,7 +70,7 @@ impl AttemptEnd {
     pub const ALL: [Self; 5] =
         [Self::Ok, Self::Unreachable, Self::Refused, Self::Permanent, Self::Aborted];
 
-    /// The name used in metric labels.
+    /// The name used in JSON and in metric labels.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",

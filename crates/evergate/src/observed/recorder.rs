@@ -11,7 +11,7 @@ use super::{Observed, unix_ms};
 use crate::admin::model::{Moment, What};
 use crate::gateway::Gateway;
 
-/// Until the gateway drains. `events` were subscribed to before anything could happen.
+/// Until the gateway drains. What happened before `events` were subscribed to is seen in where everybody is.
 pub(crate) async fn record(gateway: Arc<Gateway>, mut events: Receiver<HubEvent>) {
     look_around(&gateway);
     loop {

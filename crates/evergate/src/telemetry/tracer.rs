@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use evergate_runtime::{Dialed, Generation, HubEvent};
+use evergate_runtime::{AttemptEnd, Dialed, Generation, HubEvent};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
@@ -122,10 +122,12 @@ impl Tracer {
 
     /// An attempt to connect: no call is its parent, but those that waited for it are linked to it.
     fn dialed(&self, dialed: &Dialed) {
-        // Called off by ourselves.
-        if dialed.failure == Some("aborted") {
-            return;
-        }
+        let failure = match dialed.end {
+            AttemptEnd::Ok => None,
+            // Called off by ourselves.
+            AttemptEnd::Aborted => return,
+            end => Some(end.as_str()),
+        };
         let place = self.handshake(&dialed.server, dialed.generation.get());
         if !self.sampler.takes(place.trace, None) {
             return;
@@ -137,7 +139,7 @@ impl Tracer {
         let protocol = dialed.protocol.map(|version| version.as_str().to_owned());
         attributes.extend(protocol.map(|version| ("mcp.protocol.version", version.into())));
         attributes.extend(dialed.transport.map(|name| ("evergate.transport", name.into())));
-        attributes.extend(dialed.failure.map(|name| ("error.type", name.into())));
+        attributes.extend(failure.map(|name| ("error.type", name.into())));
         self.add(Span {
             trace: place.trace,
             id: place.span,
