@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use evergate_runtime::{Reason, StateKind, Status};
+use evergate_runtime::{RateLimited, Reason, StateKind, Status};
 use tokio::time::Instant;
 
 use super::model::{Moment, ServerState};
@@ -21,6 +21,9 @@ pub(super) fn sentence(status: &Status, around: Around<'_>) -> String {
     let for_long = length(around.now.duration_since(status.since).unwrap_or_default());
     let because = words(status.reason);
     match status.state {
+        StateKind::Connected if let Some(limited) = &status.rate_limited => {
+            rate_limited(limited, &for_long)
+        }
         StateKind::Connected if status.degraded => degraded(status, &for_long),
         StateKind::Connected => connected(status, around, &for_long),
         StateKind::Connecting => match (status.attempts, &status.last_error) {
@@ -72,6 +75,9 @@ pub(super) fn hint(status: &Status, around: Around<'_>) -> Option<String> {
         (StateKind::Disconnected, _) => {
             "see whether it runs and can be reached from here; it is tried again by itself, and restart tries at once"
         }
+        (StateKind::Connected, _) if status.rate_limited.is_some() => {
+            "nothing now: calls are let through again by themselves; if it happens often, ask for fewer at once"
+        }
         (StateKind::Connected, _) if status.degraded => {
             "nothing yet: if it goes on failing it is connected anew by itself"
         }
@@ -95,6 +101,19 @@ fn connected(status: &Status, around: Around<'_>, for_long: &str) -> String {
         1 => format!("Connected for {for_long}. One earlier connection ended{last}."),
         n => format!("Connected for {for_long}. {n} earlier connections ended{last}."),
     }
+}
+
+fn rate_limited(limited: &RateLimited, for_long: &str) -> String {
+    let left = limited.until.saturating_duration_since(Instant::now());
+    let now = if left.is_zero() {
+        "The next call finds".to_owned()
+    } else {
+        format!("Calls are refused for {}; then one of them finds", length(left))
+    };
+    format!(
+        "Connected for {for_long}, but it limits the rate of calls ({}). {now} out whether it takes them again.",
+        limited.because
+    )
 }
 
 fn degraded(status: &Status, for_long: &str) -> String {

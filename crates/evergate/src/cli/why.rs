@@ -258,6 +258,7 @@ mod tests {
         let states = [
             json!({}),
             json!({ "degraded": true }),
+            json!({ "breaker": { "open": true, "probe_in_ms": 1, "because": "of it" }, "hint": "nothing now" }),
             json!({ "state": "connecting", "transport": "http" }),
             json!({ "state": "disconnected" }),
             json!({ "state": "permanently_failed" }),

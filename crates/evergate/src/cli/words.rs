@@ -1,6 +1,6 @@
 //! What commands say of times, states and texts of others.
 
-use crate::admin::model::{ServerReport, ServerState};
+use crate::admin::model::{Breaker, ServerReport, ServerState};
 use crate::cli::terminal::Colour;
 
 /// How a server's state is shown: never by colour alone.
@@ -17,6 +17,14 @@ pub(super) struct Look {
 const LAST_TROUBLE: u8 = 4;
 
 pub(super) fn look(server: &ServerReport) -> Look {
+    if server.state == ServerState::Connected && refusing(server).is_some() {
+        return Look {
+            symbol: '◐',
+            word: "rate limited",
+            colour: Colour::Yellow,
+            rank: LAST_TROUBLE,
+        };
+    }
     if server.state == ServerState::Connected && server.degraded {
         return Look { symbol: '◐', word: "failing", colour: Colour::Yellow, rank: LAST_TROUBLE };
     }
@@ -36,6 +44,11 @@ pub(super) fn state_look(state: ServerState) -> Look {
         ServerState::Disabled => ('○', "disabled", Colour::Dim, 7),
     };
     Look { symbol, word, colour, rank }
+}
+
+/// Why calls to it are refused now, if they are.
+pub(super) fn refusing(server: &ServerReport) -> Option<&Breaker> {
+    server.breaker.as_ref().filter(|breaker| breaker.open)
 }
 
 /// Whether a person should look at it.

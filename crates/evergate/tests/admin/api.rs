@@ -1,6 +1,6 @@
 //! A way to ask, and what is said about servers, calls and sessions.
 
-use evergate_testkit::{HttpServer, Server};
+use evergate_testkit::{Fault, HttpServer, Server};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -65,6 +65,23 @@ async fn a_server_says_how_it_is_and_why_in_plain_words() {
     let overview = get(&gateway, "gateway").await;
     assert_eq!(overview["status"], "degraded");
     assert_eq!(overview["servers"], json!({ "connected": 1, "permanently_failed": 1 }));
+}
+
+#[tokio::test]
+async fn a_server_that_limits_the_rate_says_so_and_for_how_long() {
+    let (docs, gateway) = two_servers(json!({})).await;
+    let client = gateway.connect().await;
+    docs.server().inject(Fault::RateLimited { retry_after: None }).on_tool("bump").times(3);
+    for _ in 0..3 {
+        client.call("docs__bump", json!({})).await;
+    }
+    let docs = get(&gateway, "servers/docs").await;
+    assert_eq!((&docs["state"], &docs["breaker"]["open"]), (&json!("connected"), &json!(true)));
+    let left = docs["breaker"]["probe_in_ms"].as_u64().unwrap();
+    assert!(0 < left && left <= 60_000, "{docs}");
+    let why = docs["why"].as_str().unwrap();
+    assert!(why.contains("it limits the rate of calls (") && why.contains("refused for"), "{why}");
+    assert!(docs["hint"].as_str().unwrap().starts_with("nothing now"), "{docs}");
 }
 
 #[tokio::test]

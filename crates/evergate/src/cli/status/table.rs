@@ -2,7 +2,7 @@
 
 use crate::admin::model::{GatewayReport, Health, ServerReport, ServerState};
 use crate::cli::terminal::{Colour, Style};
-use crate::cli::words::{clean, count, countdown, is_troubled, look, shorten, span};
+use crate::cli::words::{clean, count, countdown, is_troubled, look, refusing, shorten, span};
 
 /// A gateway and its servers at one moment.
 #[derive(Debug)]
@@ -134,6 +134,10 @@ fn table(snapshot: &Snapshot, style: Style) -> Vec<String> {
 fn detail(server: &ServerReport) -> Option<String> {
     if let Some(clients) = server.connections.filter(|_| server.state == ServerState::PerClient) {
         return (clients > 0).then(|| format!("{} now", count(clients, "connection")));
+    }
+    if let Some(breaker) = refusing(server) {
+        let until = countdown(breaker.probe_in_ms);
+        return Some(format!("calls are let through again {until} · {}", clean(&breaker.because)));
     }
     if !is_troubled(server) {
         return None;

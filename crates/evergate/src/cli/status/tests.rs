@@ -34,6 +34,7 @@ fn mixed() -> Vec<Value> {
                 "since_unix_ms": samples::NOW - 754_000 }),
         json!({ "name": "ghost", "state": "permanently_failed", "last_error": "no such file or directory" }),
         json!({ "name": "slow", "degraded": true, "last_error": "no answer within 30 s", "in_flight": 1 }),
+        json!({ "name": "busy", "breaker": { "open": true, "probe_in_ms": 42_000, "because": "it answered \"429\" 3 times in a row" } }),
         json!({ "name": "fresh", "state": "connecting", "since_unix_ms": samples::NOW - 500 }),
         json!({ "name": "mine", "state": "per_client", "connections": 2, "isolation": "per_client" }),
         json!({ "name": "novar", "state": "unusable", "why": "Left out: the environment variable X is not set." }),
