@@ -2,20 +2,26 @@
 //! streams that can be taken up again.
 //!
 //! Each of those has a limit of its own, but there may be many of each at once. When all of them together are too much,
-//! new requests are refused until some of it is given back; what is under way goes on.
+//! new requests are refused until some of it is given back; what is under way goes on. Streams that were read to their end
+//! are kept only for clients whose connection broke with the last words, so they make way first.
 //!
 //! Only what is large, or may add up, is counted: a small request on its way costs a look at one number.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
+
+use super::event_log::EventLog;
 
 /// One per process.
 #[derive(Debug)]
 pub(crate) struct Buffers {
     used: AtomicUsize,
     limit: AtomicUsize,
+    /// Streams that were read to their end, the oldest first. Most of them are gone when they are looked for.
+    finished: Mutex<VecDeque<Weak<EventLog>>>,
 }
 
 /// Bytes that give back their place in the account with the last of their copies and parts, wherever those are.
@@ -26,12 +32,15 @@ struct Counted {
 
 /// Smaller ones are not worth counting: as many as there are requests at once are less than a large one.
 const WORTH_COUNTING: usize = 16 * 1024;
+/// So many finished streams are kept in mind; of more than that the oldest make way.
+const MAX_FINISHED: usize = 16 * 1024;
 
 // === impl Buffers ===
 
 impl Buffers {
     pub(crate) fn new(limit: usize) -> Arc<Self> {
-        Arc::new(Self { used: AtomicUsize::new(0), limit: AtomicUsize::new(limit) })
+        let (used, limit) = (AtomicUsize::new(0), AtomicUsize::new(limit));
+        Arc::new(Self { used, limit, finished: Mutex::default() })
     }
 
     /// For what belongs to no gateway.
@@ -48,16 +57,42 @@ impl Buffers {
         (self.used.load(Ordering::Relaxed), self.limit.load(Ordering::Relaxed))
     }
 
-    /// Nothing new may be taken on.
-    pub(crate) fn are_full(&self) -> bool {
-        self.are_full_but_for(0)
+    /// More is held than may be.
+    pub(super) fn are_full(&self) -> bool {
+        self.is_too_much_besides(0)
     }
 
-    /// The same, were it not for something of this size that may have been counted already: alone it is never too much.
+    /// Nothing new may be taken on, were it not for something of this size that may have been counted already: alone it is
+    /// never too much. What was read to its end makes way first.
     pub(crate) fn are_full_but_for(&self, bytes: usize) -> bool {
-        let (used, limit) = self.state();
         let own = if bytes < WORTH_COUNTING { 0 } else { bytes };
+        while self.is_too_much_besides(own) {
+            let Some(oldest) = self.finished().pop_front() else { return true };
+            if let Some(log) = oldest.upgrade() {
+                log.forget();
+            }
+        }
+        false
+    }
+
+    fn is_too_much_besides(&self, own: usize) -> bool {
+        let (used, limit) = self.state();
         used.saturating_sub(own) >= limit
+    }
+
+    /// A stream was read to its end.
+    pub(super) fn has_finished(&self, log: Weak<EventLog>) {
+        let mut finished = self.finished();
+        finished.push_back(log);
+        let surplus = (finished.len() > MAX_FINISHED).then(|| finished.pop_front()).flatten();
+        drop(finished);
+        if let Some(log) = surplus.and_then(|log| log.upgrade()) {
+            log.forget();
+        }
+    }
+
+    fn finished(&self) -> MutexGuard<'_, VecDeque<Weak<EventLog>>> {
+        self.finished.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn add(&self, bytes: usize) {

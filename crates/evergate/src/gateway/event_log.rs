@@ -41,6 +41,8 @@ struct State {
     first: u64,
     bytes: usize,
     closed: bool,
+    /// It was read to its end.
+    finished: bool,
     /// The number after the last message that was handed to a reader.
     delivered: u64,
     /// Counts readers: a new one takes over from the one before, whose connection may be dead without knowing.
@@ -107,6 +109,14 @@ impl EventLog {
         let mut state = self.state();
         state.closed = true;
         changed(state);
+    }
+
+    /// Nobody will ask for what is kept.
+    pub(super) fn forget(&self) {
+        let mut state = self.state();
+        state.first += state.messages.len() as u64;
+        state.messages.clear();
+        self.buffers.give_back(std::mem::take(&mut state.bytes));
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -226,6 +236,12 @@ impl Tail {
             return Poll::Ready(Some(found));
         }
         if state.closed {
+            let is_first = !std::mem::replace(&mut state.finished, true);
+            let keeps = !state.messages.is_empty();
+            drop(state);
+            if is_first && keeps {
+                self.log.buffers.has_finished(Arc::downgrade(&self.log));
+            }
             return Poll::Ready(None);
         }
         state.wait(context);
@@ -322,5 +338,30 @@ mod tests {
         assert_eq!(tail.next().await, Some((4, text("five!"))));
         drop((tail, log));
         assert_eq!(buffers.state().0, 0);
+    }
+
+    #[tokio::test]
+    async fn what_was_read_to_its_end_makes_way_for_new_requests() {
+        let buffers = Buffers::new(10);
+        let logs: Vec<_> = (0..3).map(|_| Arc::new(EventLog::of_call(&buffers))).collect();
+        for log in &logs {
+            log.push(text("four"));
+            log.close();
+        }
+        let read = async |log: &Arc<EventLog>| {
+            let mut tail = log.read(0);
+            assert_eq!(tail.next().await, Some((0, text("four"))));
+            assert_eq!(tail.next().await, None);
+        };
+        assert!(buffers.are_full_but_for(0), "nobody has read them");
+        read(&logs[1]).await;
+        read(&logs[1]).await;
+        read(&logs[2]).await;
+        assert!(!buffers.are_full_but_for(0));
+        assert_eq!(buffers.state().0, 8, "the one that was read first made way");
+        read(&logs[0]).await;
+        read(&logs[2]).await;
+        let mut late = logs[1].read(0);
+        assert_eq!(late.next().await, None);
     }
 }

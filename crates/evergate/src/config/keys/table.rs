@@ -123,7 +123,7 @@ pub(super) const TABLE: &[KeyDoc] = &[
     key("gateway.max_sessions", Count, "10000", "sessions that may be in use at once"),
     key("gateway.max_body_bytes", Size, "4MiB", "the largest request of a client"),
     key("gateway.max_result_bytes", Size, "16MiB", "the largest result of a server"),
-    key("gateway.max_buffered_bytes", Size, "256MiB", "how much may be held for clients in all: large requests and results on their way, and streams that can be taken up again; beyond it new requests are refused with status 503"),
+    key("gateway.max_buffered_bytes", Size, "256MiB", "how much may be held for clients in all: large requests, results on their way to clients, and streams that can be taken up again (those read to their end make way first); beyond it new requests are refused with status 503"),
     key("gateway.payload_dir", Path, "", "a folder to write large results of tools to, never cleaned up; the client gets a preview and the path"),
     key("gateway.payload_threshold", Size, "512KiB", "results above this are written there"),
     key("gateway.lenient", Flag, "false", "make a session for clients that skip `initialize`"),
