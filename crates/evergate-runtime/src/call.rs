@@ -35,7 +35,7 @@ use crate::error::{CallError, CallFailure, SharedError};
 use crate::lifecycle::{Generation, Loss};
 use crate::protocol::RawJson;
 use crate::retry::{Decision, Limited, Outcome, Replay, Sent, decide};
-use crate::slot::Slot;
+use crate::slot::{Probe, Slot};
 use crate::transport::{Answer, BegunResult, Received, SendFailure, Sign, TransportError};
 
 enum Request {
@@ -75,6 +75,8 @@ struct Call {
     round: Option<Round>,
     /// An earlier sending has an unknown outcome, and so the whole has, whatever becomes of the next.
     may_have_run: AtomicBool,
+    /// It is to find out whether the server takes calls again, with this number.
+    probe: Option<u64>,
 }
 
 /// How one sending ended.
@@ -146,17 +148,18 @@ impl Call {
             let place = kept.take().filter(|admitted| !admitted.lease.is_cut().is_cancelled());
             let admitted = match place {
                 Some(admitted) => admitted,
-                None => match self.admit(after, &mut report.waited).await {
+                None => match self.admit(after, report).await {
                     Ok(admitted) => admitted,
                     Err(failure) => return Err(self.not_admitted(failure, first)),
                 },
             };
             let lease = &admitted.lease;
+            self.probe = admitted.probe.as_ref().map(Probe::number);
             if self.round.as_ref().is_some_and(|round| round.generation != lease.generation()) {
                 self.start_again(lease.generation(), &mut repeats)?;
             }
             let sending = self.send_once(lease, Resends { resent, renewed });
-            let unanswered = match report.sent(lease.generation(), sending).await {
+            let unanswered = match report.sent(lease.generation(), first.is_some(), sending).await {
                 Ok(Ok(Brought::Whole(result, other))) => {
                     let by = other.as_ref().unwrap_or(lease);
                     if other.is_some() {
@@ -170,7 +173,8 @@ impl Call {
                         return Ok(Reply::Whole(self.complete(result)));
                     }
                     // Rare, and large.
-                    match Box::pin(self.take_other(by, kind, result, &mut repeats)).await? {
+                    let other_way = Box::pin(self.take_other(by, kind, result, &mut repeats));
+                    match report.elsewhere(other_way).await? {
                         Taken::Result(result) => return Ok(Reply::Whole(result)),
                         Taken::Round(round) => self.round = Some(round),
                         Taken::Nothing => self.start_again(by.generation(), &mut repeats)?,
@@ -210,6 +214,7 @@ impl Call {
             let still_usable = matches!(failure.sign, Sign::None | Sign::Strike);
             if failure.outcome == Outcome::NotSent {
                 unsent_in_a_row += 1;
+                report.resends -= u32::from(first.is_some());
                 if still_usable && unsent_in_a_row > MAX_UNSENT_IN_A_ROW {
                     lease.reporter().lost(Loss::Transport, failure.error.clone()).await;
                     after = Some(generation);
@@ -229,7 +234,6 @@ impl Call {
                 outcome = %failure.outcome, "sending again"
             );
             if failure.outcome != Outcome::NotSent {
-                report.resends += 1;
                 first = Some((failure, generation));
             }
         }
@@ -392,7 +396,7 @@ impl Call {
             }
             Attempt::Kept(_) | Attempt::TimedOut { .. } | Attempt::Cancelled { .. } => return,
         };
-        self.slot.note_rate(limited);
+        self.slot.note_rate(limited, self.probe);
     }
 
     /// Whether the connection that failed a request is given up within a moment.

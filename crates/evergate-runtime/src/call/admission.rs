@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, sleep_until};
 
-use super::Call;
+use super::{Call, Report};
 use crate::connection::{Connection, Lease};
 use crate::error::CallFailure;
 use crate::lifecycle::{Generation, StateKind};
@@ -17,7 +17,8 @@ use crate::slot::{Probe, Published, Slot, Underway};
 pub(super) struct Admitted {
     pub(super) lease: Lease,
     _permit: OwnedSemaphorePermit,
-    _probe: Option<Probe>,
+    /// It is to find out whether the server takes calls again.
+    pub(super) probe: Option<Probe>,
     _in_flight: Option<InFlight>,
 }
 
@@ -37,11 +38,11 @@ enum View {
 // === impl Call ===
 
 impl Call {
-    /// A connection newer than `after`. `waited` adds up over the waits of one call.
+    /// A connection newer than `after`. The waits of one call add up.
     pub(super) async fn admit(
         &self,
         after: Option<Generation>,
-        waited: &mut Duration,
+        report: &mut Report,
     ) -> Result<Admitted, CallFailure> {
         // The usual case: connected, and not too busy.
         let slot = &self.slot;
@@ -53,12 +54,9 @@ impl Call {
         {
             return self.admitted(&connection, permit);
         }
-        let started = Instant::now();
-        let until =
-            (started + self.clock.hold.saturating_sub(*waited)).min(self.clock.expires_at());
-        let result = Box::pin(self.admit_until(after, until)).await;
-        *waited += started.elapsed();
-        result
+        let hold = Instant::now() + self.clock.hold.saturating_sub(report.waited);
+        let until = hold.min(self.clock.expires_at());
+        report.waiting(Box::pin(self.admit_until(after, until))).await
     }
 
     async fn admit_until(
@@ -148,12 +146,7 @@ impl Call {
         let probe = probe.map_err(|retry_in| CallFailure::RateLimited { retry_in })?;
         // Whether anybody uses the server is not for a ping to decide.
         let in_flight = (!self.keeps_alive).then(|| InFlight::new(&self.slot));
-        Ok(Admitted {
-            lease: connection.lease(),
-            _permit: permit,
-            _probe: probe,
-            _in_flight: in_flight,
-        })
+        Ok(Admitted { lease: connection.lease(), _permit: permit, probe, _in_flight: in_flight })
     }
 }
 

@@ -231,6 +231,7 @@ impl CallBuilder {
             keeps_alive: self.keeps_alive,
             _counted: counted,
             may_have_run,
+            probe: None,
         }
     }
 }

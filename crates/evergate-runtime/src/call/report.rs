@@ -14,7 +14,10 @@ pub struct Report {
     pub generation: Option<Generation>,
     /// How long it waited for a connection or a free place, in all.
     pub waited: Duration,
-    /// How long it was with the server, in all; of a result that is passed on in pieces, until its beginning.
+    /// When it began to wait the last time.
+    pub last_waited: Option<Instant>,
+    /// How long it was with the server, or with whoever the server asked something, in all; of a result that is passed on
+    /// in pieces, until its beginning.
     pub upstream: Duration,
     /// When it was sent last.
     pub last_sent: Option<Instant>,
@@ -22,26 +25,59 @@ pub struct Report {
     pub resends: u32,
 }
 
+/// Adds up time until it is dropped, which is when a caller gives up, too.
+struct Adding<'a> {
+    to: &'a mut Duration,
+    since: Instant,
+}
+
 // === impl Report ===
 
 impl Report {
-    /// It is sent now.
+    /// It waits now.
+    pub(super) async fn waiting<T>(&mut self, wait: impl Future<Output = T>) -> T {
+        let waiting = Adding::to(&mut self.waited);
+        self.last_waited = Some(waiting.since);
+        wait.await
+    }
+
+    /// It is sent now, for the first time or again.
     pub(super) async fn sent<T>(
         &mut self,
         generation: Generation,
+        is_resend: bool,
         sending: impl Future<Output = T>,
     ) -> T {
         self.generation = Some(generation);
-        let started = Instant::now();
-        self.last_sent = Some(started);
-        let sent = sending.await;
-        self.upstream += started.elapsed();
-        sent
+        self.resends += u32::from(is_resend);
+        let sending_now = Adding::to(&mut self.upstream);
+        self.last_sent = Some(sending_now.since);
+        sending.await
+    }
+
+    /// Somebody else has it now.
+    pub(super) async fn elsewhere<T>(&mut self, other: impl Future<Output = T>) -> T {
+        let _adding = Adding::to(&mut self.upstream);
+        other.await
     }
 
     /// It was answered by another connection than it was sent on first.
     pub(super) fn sent_again(&mut self, generation: Generation) {
         self.generation = Some(generation);
         self.resends += 1;
+    }
+}
+
+// === impl Adding ===
+
+impl<'a> Adding<'a> {
+    fn to(to: &'a mut Duration) -> Self {
+        Self { to, since: Instant::now() }
+    }
+}
+
+impl Drop for Adding<'_> {
+    fn drop(&mut self) {
+        *self.to += self.since.elapsed();
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct RateBreaker {
     state: State,
     /// The newest rate-limit answer.
     last: Option<Limited>,
+    /// Of all calls that found out, or tried to.
+    probes: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +27,7 @@ enum State {
     Closed(u32),
     /// Nothing passes before that.
     Open { until: Instant },
-    /// One call is finding out. Should it take too long, another may.
+    /// The newest probe is finding out. Should it take too long, another may.
     Probing { until: Instant },
 }
 
@@ -33,8 +35,8 @@ enum State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Passage {
     Free,
-    /// It is the one that finds out. How it ends must be told, or that it ended otherwise.
-    Probe,
+    /// It is the one that finds out, and has this number. How it ends must be told, or that it ended otherwise.
+    Probe(u64),
     Shut {
         until: Instant,
     },
@@ -61,7 +63,7 @@ const PROBE: Duration = Duration::from_secs(30);
 impl RateBreaker {
     /// Zero counts as one.
     pub(crate) fn new(threshold: u32, pause: Duration) -> Self {
-        Self { threshold: threshold.max(1), pause, state: State::Closed(0), last: None }
+        Self { threshold: threshold.max(1), pause, state: State::Closed(0), last: None, probes: 0 }
     }
 
     /// Nothing to remember: an answer that is fine changes nothing.
@@ -90,25 +92,31 @@ impl RateBreaker {
             }
             State::Open { .. } | State::Probing { .. } => {
                 self.state = State::Probing { until: now + PROBE };
-                Passage::Probe
+                self.probes += 1;
+                Passage::Probe(self.probes)
             }
         }
     }
 
-    /// An answer came.
-    pub(crate) fn on_answer(&mut self, limited: Option<Limited>, now: Instant) -> Option<Change> {
+    /// An answer came, to a probe or to another call. What was sent before it opened decides nothing.
+    pub(crate) fn on_answer(
+        &mut self,
+        limited: Option<Limited>,
+        probe: Option<u64>,
+        now: Instant,
+    ) -> Option<Change> {
+        let decides = probe == Some(self.probes);
         let Some(limited) = limited else {
             return match self.state {
                 State::Closed(_) => {
                     self.state = State::Closed(0);
                     None
                 }
-                // To something that was sent before.
-                State::Open { .. } => None,
-                State::Probing { .. } => {
+                State::Probing { .. } if decides => {
                     self.state = State::Closed(0);
                     Some(Change::Closed)
                 }
+                State::Open { .. } | State::Probing { .. } => None,
             };
         };
         let asked = limited.reset_in.map(|reset| reset.clamp(SHORTEST, LONGEST));
@@ -129,16 +137,19 @@ impl RateBreaker {
                 self.state = State::Open { until };
                 None
             }
-            State::Probing { .. } => {
+            State::Probing { .. } if decides => {
                 self.state = State::Open { until };
                 Some(Change::OpenedAgain)
             }
+            State::Probing { .. } => None,
         }
     }
 
-    /// The probe ended without an answer, which says nothing: the next call may find out.
-    pub(crate) fn release(&mut self, now: Instant) {
-        if let State::Probing { .. } = self.state {
+    /// A probe ended without an answer, which says nothing: the next call may find out.
+    pub(crate) fn release(&mut self, probe: u64, now: Instant) {
+        if let State::Probing { .. } = self.state
+            && probe == self.probes
+        {
             self.state = State::Open { until: now };
         }
     }
@@ -169,9 +180,9 @@ mod tests {
     /// One that three answers in a row have opened.
     fn open(reset_in: Option<u64>, now: Instant) -> RateBreaker {
         let mut breaker = RateBreaker::new(3, PAUSE);
-        assert_eq!(breaker.on_answer(Some(limited(None)), now), None);
-        assert_eq!(breaker.on_answer(Some(limited(None)), now), None);
-        assert_eq!(breaker.on_answer(Some(limited(reset_in)), now), Some(Change::Opened));
+        assert_eq!(breaker.on_answer(Some(limited(None)), None, now), None);
+        assert_eq!(breaker.on_answer(Some(limited(None)), None, now), None);
+        assert_eq!(breaker.on_answer(Some(limited(reset_in)), None, now), Some(Change::Opened));
         breaker
     }
 
@@ -180,10 +191,10 @@ mod tests {
         let now = start();
         let mut breaker = RateBreaker::new(3, PAUSE);
         for _ in 0..10 {
-            assert_eq!(breaker.on_answer(Some(limited(None)), now), None);
-            assert_eq!(breaker.on_answer(Some(limited(None)), now), None);
+            assert_eq!(breaker.on_answer(Some(limited(None)), None, now), None);
+            assert_eq!(breaker.on_answer(Some(limited(None)), None, now), None);
             assert!(!breaker.is_calm());
-            assert_eq!(breaker.on_answer(None, now), None);
+            assert_eq!(breaker.on_answer(None, None, now), None);
             assert!(breaker.is_calm());
         }
         assert_eq!(breaker.pass(now), Passage::Free);
@@ -200,7 +211,7 @@ mod tests {
             assert_eq!(breaker.pass(now), Passage::Shut { until }, "{asked:?}");
             let just_before = now + seconds(pause).saturating_sub(Duration::from_millis(1));
             assert_eq!(breaker.pass(just_before), Passage::Shut { until }, "{asked:?}");
-            assert_eq!(breaker.pass(until), Passage::Probe, "{asked:?}");
+            assert_eq!(breaker.pass(until), Passage::Probe(1), "{asked:?}");
         }
     }
 
@@ -209,9 +220,9 @@ mod tests {
         let now = start();
         let mut breaker = open(None, now);
         let then = now + PAUSE;
-        assert_eq!(breaker.pass(then), Passage::Probe);
+        assert_eq!(breaker.pass(then), Passage::Probe(1));
         assert!(matches!(breaker.pass(then), Passage::Shut { .. }));
-        assert_eq!(breaker.on_answer(None, then), Some(Change::Closed));
+        assert_eq!(breaker.on_answer(None, Some(1), then), Some(Change::Closed));
         assert_eq!((breaker.pass(then), breaker.shut()), (Passage::Free, None));
     }
 
@@ -221,7 +232,10 @@ mod tests {
         let mut breaker = open(None, now);
         let then = now + PAUSE;
         breaker.pass(then);
-        assert_eq!(breaker.on_answer(Some(limited(Some(10))), then), Some(Change::OpenedAgain));
+        assert_eq!(
+            breaker.on_answer(Some(limited(Some(10))), Some(1), then),
+            Some(Change::OpenedAgain)
+        );
         assert_eq!(breaker.pass(then), Passage::Shut { until: then + seconds(10) });
     }
 
@@ -231,19 +245,37 @@ mod tests {
         let mut breaker = open(None, now);
         let then = now + PAUSE;
         breaker.pass(then);
-        breaker.release(then);
-        assert_eq!(breaker.pass(then), Passage::Probe);
-        assert_eq!(breaker.pass(then + PROBE), Passage::Probe, "it takes too long");
+        breaker.release(1, then);
+        assert_eq!(breaker.pass(then), Passage::Probe(2));
+        assert_eq!(breaker.pass(then + PROBE), Passage::Probe(3), "it takes too long");
+        breaker.release(2, then + PROBE);
+        assert!(matches!(breaker.pass(then + PROBE), Passage::Shut { .. }), "the third is out");
+    }
+
+    #[test]
+    fn only_the_probe_that_is_out_decides() {
+        let now = start();
+        let mut breaker = open(None, now);
+        let then = now + PAUSE;
+        breaker.pass(then);
+        for stale in [None, Some(limited(Some(5)))] {
+            assert_eq!(breaker.on_answer(stale, None, then), None);
+        }
+        assert_eq!(breaker.pass(then), Passage::Shut { until: then + PROBE });
+        let late = then + PROBE;
+        breaker.pass(late);
+        assert_eq!(breaker.on_answer(None, Some(1), late), None, "the second is out");
+        assert_eq!(breaker.on_answer(None, Some(2), late), Some(Change::Closed));
     }
 
     #[test]
     fn answers_to_what_was_sent_before_close_nothing_and_may_name_a_later_time() {
         let now = start();
         let mut breaker = open(Some(10), now);
-        assert_eq!(breaker.on_answer(None, now), None);
-        assert_eq!(breaker.on_answer(Some(limited(None)), now), None);
+        assert_eq!(breaker.on_answer(None, None, now), None);
+        assert_eq!(breaker.on_answer(Some(limited(None)), None, now), None);
         assert_eq!(breaker.pass(now), Passage::Shut { until: now + seconds(10) });
-        breaker.on_answer(Some(limited(Some(30))), now);
+        breaker.on_answer(Some(limited(Some(30))), None, now);
         assert_eq!(breaker.pass(now), Passage::Shut { until: now + seconds(30) });
     }
 
@@ -275,43 +307,46 @@ mod tests {
         fn it_is_never_shut_for_good(steps in proptest::collection::vec(step(), 0..200)) {
             let mut now = start();
             let mut breaker = RateBreaker::new(3, PAUSE);
-            let mut probing = false;
+            let mut probing = None;
             for step in steps {
                 match step {
                     Step::Pass => match breaker.pass(now) {
                         Passage::Free => prop_assert!(breaker.shut().is_none()),
-                        Passage::Probe => {
+                        Passage::Probe(number) => {
                             prop_assert!(breaker.shut().is_some());
-                            probing = true;
+                            probing = Some(number);
                         }
                         Passage::Shut { until } => prop_assert!(until > now && until <= now + LONGEST),
                     },
                     Step::Answer(answer) => {
                         let was_shut = breaker.shut().is_some();
-                        let change = breaker.on_answer(answer, now);
+                        let change = breaker.on_answer(answer, probing, now);
                         match change {
                             Some(Change::Opened) => prop_assert!(!was_shut && breaker.shut().is_some()),
                             Some(Change::OpenedAgain) => {
-                                prop_assert!(was_shut && probing && breaker.shut().is_some());
-                                probing = false;
+                                prop_assert!(was_shut && probing.is_some() && breaker.shut().is_some());
+                                probing = None;
                             }
                             Some(Change::Closed) => {
-                                prop_assert!(was_shut && probing && breaker.is_calm());
-                                probing = false;
+                                prop_assert!(was_shut && probing.is_some() && breaker.is_calm());
+                                probing = None;
                             }
                             None => prop_assert_eq!(was_shut, breaker.shut().is_some()),
                         }
                     }
                     Step::Release => {
-                        breaker.release(now);
-                        probing = false;
+                        if let Some(number) = probing.take() {
+                            breaker.release(number, now);
+                        }
                     }
                     Step::Wait(s) => now += seconds(s),
                 }
             }
             let later = now + LONGEST;
-            prop_assert!(!matches!(breaker.pass(later), Passage::Shut { .. }), "{:?}", breaker);
-            breaker.on_answer(None, later);
+            let passage = breaker.pass(later);
+            prop_assert!(!matches!(passage, Passage::Shut { .. }), "{:?}", breaker);
+            let probe = if let Passage::Probe(number) = passage { Some(number) } else { None };
+            breaker.on_answer(None, probe, later);
             prop_assert!(breaker.is_calm());
             prop_assert_eq!(breaker.pass(later), Passage::Free);
         }

@@ -161,7 +161,7 @@ fn may_be_error(json: &[u8]) -> bool {
     const FIELD: &[u8] = b"\"isError\"";
     // Made once: to make it takes longer than to search most results.
     static FINDER: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(FIELD));
-    FINDER.find(json).is_some_and(|at| {
+    FINDER.find_iter(json).any(|at| {
         let mut rest = json[at + FIELD.len()..].iter().filter(|byte| !byte.is_ascii_whitespace());
         rest.next() == Some(&b':') && rest.next() == Some(&b't')
     })
@@ -175,12 +175,15 @@ fn is_worded_so(lower: &str) -> bool {
 /// The time that a text says is left.
 fn time_in(lower: &str) -> Option<Duration> {
     BEFORE_TIME.iter().find_map(|words| {
-        let at = lower.find(words)? + words.len();
-        duration_at(&lower[at..])
+        lower.match_indices(words).find_map(|(at, _)| {
+            // "await 5" is another word.
+            let is_word = !lower[..at].ends_with(char::is_alphanumeric);
+            is_word.then(|| duration_at(&lower[at + words.len()..])).flatten()
+        })
     })
 }
 
-/// `42`, `42s`, `12m05s`, `1.5 hours`, `20 seconds`.
+/// `42`, `42s`, `12m05s`, `1 h 30 m`, `1.5 hours`, `20 seconds`.
 fn duration_at(text: &str) -> Option<Duration> {
     let mut rest = text.trim_start();
     let mut seconds: Option<f64> = None;
@@ -196,13 +199,15 @@ fn duration_at(text: &str) -> Option<Duration> {
             "ms" | "milliseconds" => 0.001,
             "m" | "min" | "mins" | "minute" | "minutes" => 60.0,
             "h" | "hour" | "hours" => 3600.0,
+            // A date, or a time of the day.
+            "" if rest.starts_with(['-', ':', '/']) => return None,
             "" | "s" | "sec" | "secs" | "second" | "seconds" => 1.0,
             // "retry after 3 attempts" is no time.
             _ if seconds.is_none() => return None,
             _ => break,
         };
         seconds = Some(seconds.unwrap_or_default() + number * unit);
-        rest = &rest[letters..];
+        rest = rest[letters..].trim_start();
     }
     seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
 }
@@ -306,6 +311,8 @@ mod tests {
         }
         let spaced = "{ \"isError\" : true , \"content\":[{\"text\":\"too many requests\"}]}";
         assert!(Limited::of_result(&RawJson::from_text(spaced).unwrap()).is_some());
+        let nested = json!({ "structuredContent": { "isError": false }, "isError": true, "content": [{ "text": "too many requests" }] });
+        assert!(Limited::of_result(&result(nested)).is_some());
         let long = said(&format!("rate limit exceeded {}", "x".repeat(LONGEST_TEXT)));
         assert_eq!(Limited::of_result(&long), None);
     }
@@ -330,6 +337,10 @@ mod tests {
             ("retry after 1.5 h", Some(5_400_000)),
             ("retry after 250ms", Some(250)),
             ("please wait 30. then go on", Some(30_000)),
+            ("try again in 1 h 30 m", Some(5_400_000)),
+            ("await 5; then wait 7 s", Some(7_000)),
+            ("try again in 2026-11-16T10:00:00Z", None),
+            ("retry after 10:30", None),
             ("retry after 3 attempts", None),
             ("try again in a while", None),
             ("retry after 99999999999999999999999999", None),

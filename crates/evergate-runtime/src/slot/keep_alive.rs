@@ -40,7 +40,11 @@ pub(crate) async fn keep_alive(slot: Arc<Slot>, connection: Arc<Connection>) {
         }
         let ping = CallBuilder::ping(slot.clone()).into_future();
         let answered = tokio::select! {
-            result = ping => result.map_or_else(|error| error.outcome == Outcome::Answered, |_| true),
+            // Who refuses a ping is there.
+            result = ping => result.map_or_else(
+                |error| matches!(error.outcome, Outcome::Answered | Outcome::Rejected),
+                |_| true,
+            ),
             () = slot.shared.closing.cancelled() => return,
             () = slot.retirement.begun() => return,
         };

@@ -23,7 +23,10 @@ pub(crate) struct RateGate {
 
 /// The right to find out whether the server takes calls again. Dropped without an answer, it passes to the next call.
 #[derive(Debug)]
-pub(crate) struct Probe(Arc<Slot>);
+pub(crate) struct Probe {
+    slot: Arc<Slot>,
+    number: u64,
+}
 
 // === impl RateGate ===
 
@@ -63,7 +66,7 @@ impl Slot {
         let now = Instant::now().into_std();
         match breaker.pass(now) {
             Passage::Free => Ok(None),
-            Passage::Probe => Ok(Some(Probe(self.clone()))),
+            Passage::Probe(number) => Ok(Some(Probe { slot: self.clone(), number })),
             Passage::Shut { until } => Err(until.saturating_duration_since(now)),
         }
     }
@@ -75,12 +78,12 @@ impl Slot {
         (!left.is_zero()).then_some(left)
     }
 
-    /// An answer came, which says that the server limits our rate, or does not.
-    pub(crate) fn note_rate(&self, limited: Option<Limited>) {
+    /// An answer came, to a probe or another call, which says that the server limits our rate, or does not.
+    pub(crate) fn note_rate(&self, limited: Option<Limited>, probe: Option<u64>) {
         let breaker = if limited.is_some() { self.rate.locked() } else { self.rate.troubled() };
         let Some(mut breaker) = breaker else { return };
         let now = Instant::now().into_std();
-        let change = breaker.on_answer(limited, now);
+        let change = breaker.on_answer(limited, probe, now);
         self.rate.troubled.store(!breaker.is_calm(), Ordering::Relaxed);
         drop(breaker);
         let Some(change) = change else { return };
@@ -112,11 +115,17 @@ impl Slot {
 
 // === impl Probe ===
 
+impl Probe {
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+}
+
 impl Drop for Probe {
     fn drop(&mut self) {
         // After an answer there is nothing to release.
-        if let Some(mut breaker) = self.0.rate.locked() {
-            breaker.release(Instant::now().into_std());
+        if let Some(mut breaker) = self.slot.rate.locked() {
+            breaker.release(self.number, Instant::now().into_std());
         }
     }
 }

@@ -162,3 +162,14 @@ async fn a_ping_closes_no_breaker_and_is_not_kept_back_by_one() {
     assert_eq!(pings(&server), 10);
     assert!(s.status().rate_limited.is_some());
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_refuses_to_be_pinged_is_not_pinged_more_often() {
+    let server = deaf();
+    let (_hub, s) = hub_over(Over::Http, &server, Handlers::new());
+    connected(&s).await;
+    server.inject(Fault::Status(429, String::new())).on("ping").forever();
+    sleep(10 * EVERY + SECOND).await;
+    assert!((9..=11).contains(&pings(&server)), "{}", pings(&server));
+    assert_eq!(s.status().reconnects, 0);
+}

@@ -23,6 +23,7 @@ mod rate_limit;
 mod raw_params;
 mod raw_peers;
 mod replay;
+mod reported;
 mod restored;
 mod server_requests;
 mod sessions;
