@@ -99,7 +99,7 @@ impl Driver {
         stop: CancellationToken,
     ) -> Self {
         Self {
-            witnessed: Witnessed::new(slot.shared.witness.clone(), slot.name.clone()),
+            witnessed: Witnessed::new(slot.shared.witness.of(&slot.name)),
             slot,
             inputs,
             lifecycle,

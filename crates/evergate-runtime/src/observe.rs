@@ -11,8 +11,8 @@ use tokio::time::Instant;
 use crate::lifecycle::{Generation, Reason, StateKind};
 use crate::protocol::{ProtocolVersion, RawJson};
 
-pub(crate) use witness::Witness;
 pub use witness::{AttemptEnd, Happening};
+pub(crate) use witness::{Told, Witness};
 
 /// One server, as of now.
 #[derive(Debug, Clone, Serialize)]

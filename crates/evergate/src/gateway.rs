@@ -44,12 +44,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, SystemTime};
 
 use evergate_runtime::{
-    Attribution, Catalog, Handlers, Hub, InvalidSettings, RawJson, ReconnectLimiter, RpcError,
-    ServerCatalog, ServerHandle, ServerRequest, ShutdownReport, StateKind,
+    Attribution, Catalog, Handlers, Hub, HubEvent, InvalidSettings, RawJson, ReconnectLimiter,
+    RpcError, ServerCatalog, ServerHandle, ServerRequest, ShutdownReport, StateKind,
 };
 use futures_util::future::join_all;
 use http::HeaderMap;
 use tokio::runtime::Handle;
+use tokio::sync::broadcast::Receiver;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -101,6 +102,7 @@ pub(crate) struct Gateway {
     limiter: ReconnectLimiter,
     /// What operators are told.
     pub(crate) observed: Arc<Observed>,
+    first_events: Mutex<Option<Receiver<HubEvent>>>,
     started: Instant,
     started_at: SystemTime,
     /// Since when each shared server is there.
@@ -132,8 +134,9 @@ impl Gateway {
         for (name, catalog) in restored {
             builder = builder.restore(&name, catalog);
         }
+        // Before anything can happen.
+        let (events, first_events) = (builder.events(), builder.events());
         let hub = builder.start()?;
-        let events = hub.events();
         let baseline = hub.catalog();
         let gateway = Arc::new(Self {
             tasks: Tasks::default(),
@@ -153,6 +156,7 @@ impl Gateway {
             principals: Principals::default(),
             limiter,
             observed,
+            first_events: Mutex::new(Some(first_events)),
             started: Instant::now(),
             started_at: SystemTime::now(),
             added: Mutex::new(added),
@@ -163,6 +167,11 @@ impl Gateway {
         gateway.tasks.spawn(news::spread(gateway.clone()));
         gateway.tasks.spawn(observed::record(gateway.clone(), events));
         Ok(gateway)
+    }
+
+    /// What happens to shared servers, from the very first on; for the first who asks.
+    pub(crate) fn first_events(&self) -> Option<Receiver<HubEvent>> {
+        self.first_events.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     pub(crate) fn config(&self) -> Arc<Config> {

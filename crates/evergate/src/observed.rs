@@ -40,6 +40,9 @@ pub(crate) struct Observed {
     pasts: RwLock<HashMap<Arc<str>, Arc<Past>>>,
 }
 
+/// Is told of one server.
+type Told = Box<dyn Fn(Happening) + Send + Sync>;
+
 /// What is remembered of one server.
 #[derive(Debug, Default)]
 struct Past {
@@ -97,7 +100,9 @@ impl Observed {
 
     /// A call is over. On the way of every call, so it must not do much.
     pub(crate) fn call_ended(&self, record: CallRecord, keep: usize) {
-        self.past(&record.server).metrics.call_ended(&record);
+        if let Some(past) = self.known(&record.server) {
+            past.metrics.call_ended(&record);
+        }
         self.audit.call_ended(&record);
         self.recent.add(record, keep);
     }
@@ -113,18 +118,15 @@ impl Observed {
     }
 
     /// Counts what the runtime tells of servers: of shared ones, and of those that clients have for themselves.
-    pub(crate) fn witness(self: &Arc<Self>) -> impl Fn(&str, Happening) + Send + Sync + 'static {
+    pub(crate) fn witness(self: &Arc<Self>) -> impl Fn(&str) -> Told + Send + Sync + 'static {
         let observed = self.clone();
-        move |server, what| {
-            observed.metrics.happened(what);
-            let past = match what {
-                Happening::Began(_) => Some(observed.past(&server.into())),
-                // One that was taken out of the configuration is not counted any more.
-                _ => observed.known(server),
-            };
-            if let Some(past) = past {
+        move |server| {
+            // What is told later belongs to this past, whoever has the name by then.
+            let (observed, past) = (observed.clone(), observed.past(server));
+            Box::new(move |what| {
+                observed.metrics.happened(what);
                 past.metrics.happened(what);
-            }
+            })
         }
     }
 
@@ -143,12 +145,10 @@ impl Observed {
         self.pasts.read().unwrap_or_else(PoisonError::into_inner).get(server).cloned()
     }
 
-    fn past(&self, server: &Arc<str>) -> Arc<Past> {
-        if let Some(known) = self.known(server) {
-            return known;
-        }
+    /// The only way to get one: whoever is late finds none.
+    fn past(&self, server: &str) -> Arc<Past> {
         let mut pasts = self.pasts.write().unwrap_or_else(PoisonError::into_inner);
-        pasts.entry(server.clone()).or_default().clone()
+        pasts.entry(server.into()).or_default().clone()
     }
 }
 

@@ -78,6 +78,8 @@ pub(crate) struct About<'a> {
 pub(crate) struct Sending {
     /// How long after its beginning it was sent last.
     pub(crate) last_sent: Option<Duration>,
+    /// How long after its beginning it began to wait the last time.
+    pub(crate) last_waited: Option<Duration>,
     /// Its result says that the tool failed.
     pub(crate) tool_failed: bool,
 }

@@ -1,11 +1,11 @@
 //! What one slot tells the hub's witness.
 
-use std::sync::Arc;
+use std::fmt;
 
 use tokio::time::Instant;
 
 use crate::lifecycle::{Event, Generation, Reason, StateKind};
-use crate::observe::{Happening, Witness};
+use crate::observe::{Happening, Told};
 
 /// Where a slot is: its state, the connection that serves calls, and whether that is in doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,10 +16,8 @@ pub(super) struct Place {
 }
 
 /// Remembers of a slot what is told of it later.
-#[derive(Debug)]
 pub(super) struct Witnessed {
-    witness: Witness,
-    server: Arc<str>,
+    told: Told,
     /// Why and when the connection was lost that the next one will replace.
     lost: Option<(Reason, Instant)>,
     /// When the doubt began that is not settled yet: a session that turns out lost was lost by then.
@@ -29,12 +27,12 @@ pub(super) struct Witnessed {
 // === impl Witnessed ===
 
 impl Witnessed {
-    pub(super) fn new(witness: Witness, server: Arc<str>) -> Self {
-        Self { witness, server, lost: None, doubted: None }
+    pub(super) fn new(told: Told) -> Self {
+        Self { told, lost: None, doubted: None }
     }
 
     pub(super) fn tell(&self, happening: Happening) {
-        self.witness.tell(&self.server, happening);
+        (self.told)(happening);
     }
 
     /// Tells of one step. `reason` is that of the new state, `process` whether the current connection is with a child.
@@ -69,5 +67,11 @@ impl Witnessed {
             self.tell(Happening::Connected { process, since_loss });
         }
         self.doubted = after.in_doubt.then(|| self.doubted.unwrap_or(now));
+    }
+}
+
+impl fmt::Debug for Witnessed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Witnessed")
     }
 }

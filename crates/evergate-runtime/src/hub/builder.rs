@@ -80,11 +80,14 @@ impl HubBuilder {
         self
     }
 
-    /// Is told of everything that happens to servers, by name, at the moment it does: more than events say, and without
-    /// exception. Called by the servers' own tasks, so it must be quick. Of a server that was replaced it hears until
-    /// that is gone, besides what it hears of the new one.
-    pub fn witness(mut self, told: impl Fn(&str, Happening) + Send + Sync + 'static) -> Self {
-        self.witness = Witness::new(told);
+    /// Gives every server, when it is added, somebody who is told of everything that happens to it, at the moment it does:
+    /// more than events say, and without exception. Called by the server's own task, so it must be quick. One that was
+    /// replaced or removed goes on telling its own until it is gone, so that it is not taken for the next of that name.
+    pub fn witness<T>(mut self, of: impl Fn(&str) -> T + Send + Sync + 'static) -> Self
+    where
+        T: Fn(Happening) + Send + Sync + 'static,
+    {
+        self.witness = Witness::new(of);
         self
     }
 

@@ -59,9 +59,10 @@ pub enum AttemptEnd {
 
 /// See [`HubBuilder::witness`](crate::HubBuilder::witness).
 #[derive(Clone)]
-pub(crate) struct Witness(Arc<Told>);
+pub(crate) struct Witness(Arc<dyn Fn(&str) -> Told + Send + Sync>);
 
-type Told = dyn Fn(&str, Happening) + Send + Sync;
+/// Is told of one server.
+pub(crate) type Told = Box<dyn Fn(Happening) + Send + Sync>;
 
 // === impl AttemptEnd ===
 
@@ -96,18 +97,21 @@ impl From<DialFailure> for AttemptEnd {
 // === impl Witness ===
 
 impl Witness {
-    pub(crate) fn new(told: impl Fn(&str, Happening) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(told))
+    pub(crate) fn new<T>(of: impl Fn(&str) -> T + Send + Sync + 'static) -> Self
+    where
+        T: Fn(Happening) + Send + Sync + 'static,
+    {
+        Self(Arc::new(move |server| Box::new(of(server))))
     }
 
-    pub(crate) fn tell(&self, server: &str, happening: Happening) {
-        (self.0)(server, happening);
+    pub(crate) fn of(&self, server: &str) -> Told {
+        (self.0)(server)
     }
 }
 
 impl Default for Witness {
     fn default() -> Self {
-        Self::new(|_, _| ())
+        Self::new(|_| |_| ())
     }
 }
 

@@ -17,11 +17,12 @@ impl Told {
     fn hub(&self, settings: Settings) -> Hub {
         let told = self.clone();
         let builder = Hub::builder().server("s", settings).seed(1);
-        builder.witness(move |server, what| told.push(server, what)).start().unwrap()
+        builder.witness(move |server| told.of(server)).start().unwrap()
     }
 
-    fn push(&self, server: &str, what: Happening) {
-        self.0.lock().unwrap().push((server.to_owned(), what));
+    fn of(&self, server: &str) -> impl Fn(Happening) + Send + Sync + use<> {
+        let (told, server) = (self.clone(), server.to_owned());
+        move |what| told.0.lock().unwrap().push((server.clone(), what))
     }
 
     fn take(&self) -> Vec<Happening> {

@@ -79,7 +79,8 @@ pub(crate) fn goes_to_server(method: &str) -> bool {
 // === impl Pieces ===
 
 impl Pieces {
-    pub(super) fn new(stream: ResultStream, recording: Recording) -> Self {
+    pub(super) fn new(stream: ResultStream, mut recording: Recording) -> Self {
+        recording.streams();
         Self { stream, recording: Some(recording), guard: None }
     }
 

@@ -76,7 +76,7 @@ pub(super) static BUFFERED: Family = gauge(
     "evergate_buffered_bytes",
     "bytes",
     &[],
-    "Held for clients: large requests and results on their way, and streams that can be taken up again",
+    "Held for clients: large requests and results on their way to them, and streams that can be taken up again",
 );
 pub(super) static BUFFERED_LIMIT: Family = gauge(
     "evergate_buffered_limit_bytes",
@@ -214,7 +214,7 @@ pub(super) static PROCESS_RESTARTS: Family = counter(
     "evergate_server_process_restarts",
     "",
     SERVER,
-    "Child processes started in the place of an earlier one that shook hands too",
+    "Child processes started in the place of one that was lost",
 );
 pub(super) static GARBAGE: Family = counter(
     "evergate_server_garbage_messages",
@@ -287,11 +287,12 @@ pub(super) static WAIT: Family = seconds(
 );
 pub(super) static UPSTREAM: Family = seconds(
     "evergate_call_upstream_seconds",
-    "How long calls were with the server; of a result that is passed on while it arrives, until its beginning",
+    "How long calls were with the server, or with whoever it asked something; of a result that is passed on while it \
+     arrives, until its end, whoever is slow",
 );
 pub(super) static OWN: Family = seconds(
     "evergate_call_gateway_seconds",
-    "What the gateway itself added to a call: neither waiting nor with the server",
+    "What the gateway itself added to a call: neither waiting nor elsewhere",
 );
 pub(super) static REQUEST_BYTES: Family = counter(
     "evergate_call_request_bytes",

@@ -24,7 +24,7 @@ pub(crate) struct ServerMetrics {
     pub(super) losses: ByReason,
     pub(super) reconnects: ByReason,
     pub(super) recovery: Histogram,
-    pub(super) process_starts: Counter,
+    pub(super) process_restarts: Counter,
     states: Mutex<StateClock>,
 }
 
@@ -60,7 +60,7 @@ impl Default for ServerMetrics {
             losses: ByReason::default(),
             reconnects: ByReason::default(),
             recovery: Histogram::new(RECOVERY_TIME),
-            process_starts: Counter::default(),
+            process_restarts: Counter::default(),
             states: Mutex::default(),
         }
     }
@@ -102,16 +102,12 @@ impl ServerMetrics {
                 }
             }
             Happening::Lost(reason) => self.losses.add(reason),
-            Happening::Connected { process, since_loss } => {
-                if process {
-                    self.process_starts.add(1);
-                }
-                if let Some((reason, took)) = since_loss {
-                    self.reconnects.add(reason);
-                    self.recovery.observe(took);
-                }
+            Happening::Connected { process, since_loss: Some((reason, took)) } => {
+                self.process_restarts.add(u64::from(process));
+                self.reconnects.add(reason);
+                self.recovery.observe(took);
             }
-            // What a newer runtime tells besides.
+            // A first connection, and what a newer runtime tells besides.
             _ => {}
         }
     }

@@ -10,7 +10,7 @@ use super::exposition::{Format, Page};
 use super::names::{self, Family};
 use super::per_server::ByReason;
 use super::process::Process;
-use super::shown::{OwnConnections, Shown};
+use super::shown::{OwnConnections, Shown, refuses_calls};
 use super::{GatewayMetrics, ServerMetrics};
 use crate::admin::model::CallOutcome;
 use crate::config::Isolation;
@@ -136,7 +136,7 @@ fn write_places(page: &mut Page, servers: &[Shown<'_>]) {
             samples.add(&[name], at.saturating_duration_since(Instant::now()).as_secs_f64());
         }
     });
-    let is_open = |status: &Status| usize::from(status.rate_limited.is_some());
+    let is_open = |status: &Status| usize::from(refuses_calls(status));
     write_now(page, &names::BREAKER, servers, is_open, |own| own.breakers);
     page.family(&names::CONNECTIONS, |samples| {
         for shown in servers {
@@ -159,10 +159,7 @@ fn write_connections(page: &mut Page, servers: &[Shown<'_>]) {
     write_histogram(page, &names::RECOVERY, servers, |metrics| &metrics.recovery);
     page.family(&names::PROCESS_RESTARTS, |samples| {
         for Shown { name, metrics, .. } in servers {
-            let starts = metrics.process_starts.get();
-            if starts > 0 {
-                samples.count(&[name], starts - 1);
-            }
+            samples.count(&[name], metrics.process_restarts.get());
         }
     });
     page.family(&names::GARBAGE, |samples| {

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
+use evergate_runtime::{Happening, StateKind};
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderValue};
 
@@ -13,6 +15,7 @@ use super::names::{self, ALL, Family, Kind};
 use super::page::page;
 use crate::admin::model::CallOutcome;
 use crate::gateway::error_body::Refusal;
+use crate::observed::Observed;
 
 pub(super) fn families() -> impl Iterator<Item = &'static Family> {
     ALL.iter().flat_map(|(_, families)| families.iter().copied())
@@ -123,4 +126,26 @@ fn families_of_every_kind_name_their_samples() {
     assert_eq!(of(Kind::Counter), ["evergate_refused_requests_total"]);
     assert_eq!(of(Kind::Info), ["evergate_build_info"]);
     assert_eq!(of(Kind::Histogram).len(), 3);
+}
+
+/// It lets its calls finish, and its name is another's by then.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_is_gone_takes_nothing_from_its_successor() {
+    let observed = Arc::new(Observed::new());
+    let witness = observed.witness();
+    let (off, on) = (StateKind::Disabled, StateKind::Connected);
+    let begin = || {
+        let told = witness("s");
+        told(Happening::Began(off));
+        told(Happening::Moved { from: off, to: on });
+        told
+    };
+    let old = begin();
+    observed.forget("s");
+    let _new = begin();
+    old(Happening::Moved { from: on, to: off });
+    old(Happening::Ended(off));
+    tokio::time::advance(Duration::from_secs(9)).await;
+    let states = observed.metrics_of("s").states().read();
+    assert!(states.contains(&(on, 1, Duration::from_secs(9))), "{states:?}");
 }

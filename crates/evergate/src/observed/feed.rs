@@ -51,9 +51,11 @@ impl Feed {
         *self.newest.borrow()
     }
 
-    /// What comes after that one. A number from before a restart of the gateway may be too large: then from now on.
+    /// What comes after that one. A number that is too large is from before a restart of the gateway, and nothing since then
+    /// is known to whoever has it.
     pub(crate) fn follow(&self, after: u64) -> Follower {
-        Follower { after: after.min(self.newest()), newest: self.newest.subscribe() }
+        let after = if after > self.newest() { 0 } else { after };
+        Follower { after, newest: self.newest.subscribe() }
     }
 
     /// The next ones, as soon as there are any.
@@ -99,12 +101,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_number_of_an_earlier_run_means_from_now_on() {
+    async fn to_a_number_of_an_earlier_run_everything_is_new() {
         let feed = Feed::default();
         add(&feed, 2);
         let mut follower = feed.follow(4000);
         add(&feed, 1);
-        assert_eq!(numbers(&feed, &mut follower).await, [3]);
+        assert_eq!(numbers(&feed, &mut follower).await, [1, 2, 3]);
     }
 
     #[tokio::test]

@@ -17,14 +17,13 @@ pub(super) struct History(VecDeque<Moment>);
 // === impl History ===
 
 impl History {
-    /// From this moment on it is so. What is older than the newest, or no change, is no news.
-    pub(super) fn add(&mut self, moment: Moment) {
-        let known = self.0.back().is_some_and(|newest| {
-            let same = (newest.state, newest.generation) == (moment.state, moment.generation);
-            same || newest.at_unix_ms > moment.at_unix_ms
-        });
-        if known {
-            return;
+    /// From this moment on it is so. No change is no news. A clock that was set back does not turn the order around.
+    pub(super) fn add(&mut self, mut moment: Moment) {
+        if let Some(newest) = self.0.back() {
+            if (newest.state, newest.generation) == (moment.state, moment.generation) {
+                return;
+            }
+            moment.at_unix_ms = moment.at_unix_ms.max(newest.at_unix_ms);
         }
         let hour_ago = moment.at_unix_ms.saturating_sub(hour());
         self.0.push_back(moment);
@@ -82,14 +81,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_change_or_comes_late_is_no_news() {
+    fn what_is_no_change_is_no_news_and_a_clock_set_back_changes_no_order() {
         let mut history = History::default();
         history.add(at(5, Connected, 1));
         history.add(at(6, Connected, 1));
-        history.add(at(4, Reconnecting, 1));
         assert_eq!(minutes(&mut history, 60), [5]);
+        history.add(at(4, Reconnecting, 1));
         history.add(at(7, Connected, 2));
-        assert_eq!(minutes(&mut history, 60), [5, 7]);
+        assert_eq!(minutes(&mut history, 60), [5, 5, 7]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use evergate_runtime::{Generation, HubEvent, Status, Transition};
+use evergate_runtime::{Generation, HubEvent, ServerHandle, StateKind, Status, Transition};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
@@ -11,9 +11,10 @@ use super::{Observed, unix_ms};
 use crate::admin::model::{Moment, What};
 use crate::gateway::Gateway;
 
-/// Until the gateway drains. What happened before `events` were subscribed to is seen in where everybody is.
+/// Until the gateway drains. `events` were subscribed to before anything could happen.
 pub(crate) async fn record(gateway: Arc<Gateway>, mut events: Receiver<HubEvent>) {
-    look_around(&gateway);
+    // One that is switched off has nothing happening to it.
+    look_around(&gateway, |status| status.state == StateKind::Disabled);
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
@@ -27,15 +28,18 @@ pub(crate) async fn record(gateway: Arc<Gateway>, mut events: Receiver<HubEvent>
             }
             Ok(_) => {}
             // What was missed is lost, but not where everybody is now.
-            Err(RecvError::Lagged(_)) => look_around(&gateway),
+            Err(RecvError::Lagged(_)) => {
+                events = events.resubscribe();
+                look_around(&gateway, |_| true);
+            }
             Err(RecvError::Closed) => return,
         }
     }
 }
 
-fn look_around(gateway: &Gateway) {
-    for server in gateway.hub().servers() {
-        gateway.observed.seen(&server.status());
+fn look_around(gateway: &Gateway, wanted: fn(&Status) -> bool) {
+    for status in gateway.hub().servers().iter().map(ServerHandle::status).filter(wanted) {
+        gateway.observed.seen(&status);
     }
 }
 
@@ -46,12 +50,9 @@ impl Observed {
         let (from, to) = (transition.from.into(), transition.to.into());
         let generation = transition.generation.map(Generation::get);
         let reason = transition.reason.to_string();
-        self.past(&transition.server).history().add(Moment {
-            at_unix_ms: unix_ms(transition.at),
-            state: to,
-            reason: reason.clone(),
-            generation,
-        });
+        let at_unix_ms = unix_ms(transition.at);
+        let moment = Moment { at_unix_ms, state: to, reason: reason.clone(), generation };
+        self.remember(&transition.server, moment);
         let what = What::Transition {
             server: transition.server.to_string(),
             from,
@@ -64,11 +65,18 @@ impl Observed {
     }
 
     fn seen(&self, status: &Status) {
-        self.past(&status.server).history().add(Moment {
+        let moment = Moment {
             at_unix_ms: unix_ms(status.since),
             state: status.state.into(),
             reason: status.reason.to_string(),
             generation: status.generation.map(Generation::get),
-        });
+        };
+        self.remember(&status.server, moment);
+    }
+
+    fn remember(&self, server: &str, moment: Moment) {
+        if let Some(past) = self.known(server) {
+            past.history().add(moment);
+        }
     }
 }

@@ -41,6 +41,8 @@ pub(crate) struct Recording {
     /// How long it waited, and where it was.
     pub(crate) report: Report,
     result_bytes: usize,
+    /// Since when its result is passed on piece by piece.
+    streaming_since: Option<Instant>,
     tool_failed: bool,
 }
 
@@ -55,6 +57,7 @@ impl Recording {
             started: Instant::now(),
             report: Report::default(),
             result_bytes: 0,
+            streaming_since: None,
             tool_failed: false,
         }
     }
@@ -62,6 +65,11 @@ impl Recording {
     /// How long it has taken so far.
     pub(crate) fn duration(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    /// From now on it is its server and its caller that take their time.
+    pub(crate) fn streams(&mut self) {
+        self.streaming_since = Some(Instant::now());
     }
 
     /// So much of its result came.
@@ -98,7 +106,9 @@ impl Recording {
 
     fn end(&mut self, outcome: CallOutcome, error: Option<String>, error_code: Option<i64>) {
         let Some(call) = self.beginning.take() else { return };
-        let Report { generation, waited, upstream, resends, last_sent, .. } = self.report;
+        let Report { generation, waited, upstream, resends, last_sent, last_waited, .. } =
+            self.report;
+        let streaming = self.streaming_since.map(|since| since.elapsed()).unwrap_or_default();
         let record = CallRecord {
             at: self.at,
             client: call.client,
@@ -110,7 +120,7 @@ impl Recording {
             error,
             duration: self.started.elapsed(),
             waited,
-            upstream,
+            upstream: upstream + streaming,
             generation,
             resent: resends > 0,
             request_bytes: call.request_bytes,
@@ -129,8 +139,12 @@ impl Recording {
             trace_id = record.trace.map(tracing::field::display), "call"
         );
         if let Some(trace) = call.trace {
-            let last_sent = last_sent.map(|sent| sent.saturating_duration_since(self.started));
-            let sending = Sending { last_sent, tool_failed: self.tool_failed };
+            let since_start = |at: Instant| at.saturating_duration_since(self.started);
+            let sending = Sending {
+                last_sent: last_sent.map(since_start),
+                last_waited: last_waited.map(since_start),
+                tool_failed: self.tool_failed,
+            };
             self.gateway.observed.telemetry.call_ended(*trace, &record, sending);
         }
         let keep = self.gateway.config().gateway.recent_calls;

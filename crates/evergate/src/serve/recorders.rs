@@ -3,6 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "otel")]
+use evergate_runtime::HubEvent;
+#[cfg(feature = "otel")]
+use tokio::sync::broadcast::Receiver;
 use tokio_util::sync::CancellationToken;
 
 use crate::gateway::Gateway;
@@ -28,8 +32,13 @@ impl Recorders {
         gateway.observed.audit.configure(gateway.config().gateway.audit.clone());
         let (around, stopping) = (gateway.clone(), stop.clone());
         tasks.spawn(async move { around.observed.audit.write(stopping).await });
+        let events = gateway.first_events();
         #[cfg(feature = "otel")]
-        start_tracing(gateway, &tasks, &stop);
+        if let Some(events) = events {
+            start_tracing(gateway, events, &tasks, &stop);
+        }
+        #[cfg(not(feature = "otel"))]
+        drop(events);
         #[cfg(not(feature = "otel"))]
         if gateway.config().gateway.otlp.endpoint.is_some() {
             tracing::warn!("gateway.otlp has no effect: this program was built without it");
@@ -45,9 +54,12 @@ impl Recorders {
 }
 
 #[cfg(feature = "otel")]
-fn start_tracing(gateway: &Arc<Gateway>, tasks: &Tasks, stop: &CancellationToken) {
-    // First of all: reading the system's certificates takes longer than a quick server's first handshake.
-    let events = gateway.hub().events();
+fn start_tracing(
+    gateway: &Arc<Gateway>,
+    events: Receiver<HubEvent>,
+    tasks: &Tasks,
+    stop: &CancellationToken,
+) {
     let config = gateway.config();
     let variable = |name: &str| std::env::var(name).ok();
     let Some(settings) = Settings::read(&config.gateway.otlp, &variable) else { return };

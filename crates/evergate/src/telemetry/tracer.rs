@@ -80,15 +80,11 @@ impl Tracer {
         let failure = failure(record, sending.tool_failed);
         let end = record.at + record.duration;
         let generation = record.generation.map(Generation::get);
-        if record.waited >= WORTH_A_SPAN {
-            // It waited before it was sent last.
-            let sent = sending.last_sent.map_or(record.at + record.waited, |sent| record.at + sent);
-            let mut span = child(
-                &place,
-                "wait",
-                Kind::Internal,
-                (sent - record.waited.min(record.duration), sent),
-            );
+        if let Some(from) = sending.last_waited.filter(|_| record.waited >= WORTH_A_SPAN) {
+            // Until it was sent, or to its end if it never was after that.
+            let to = sending.last_sent.filter(|sent| *sent >= from).unwrap_or(record.duration);
+            let mut span =
+                child(&place, "wait", Kind::Internal, (record.at + from, record.at + to));
             span.attributes.push(("evergate.server", text(&record.server)));
             if let (Some(generation), true) = (generation, is_shared) {
                 span.links.push(self.handshake(&record.server, generation));

@@ -194,7 +194,7 @@ async fn a_child_that_dies_is_counted_as_restarted_and_a_call_to_nobody_as_not_s
     assert_eq!(page.count(exited), 1);
     assert_eq!(page.count(r#"evergate_calls_total{server="nobody",outcome="not_sent"}"#), 1);
     assert_eq!(page.count(r#"evergate_call_upstream_seconds_count{server="nobody"}"#), 0);
-    assert!(!page.has(r#"evergate_server_process_restarts_total{server="nobody"}"#));
+    assert_eq!(page.count(r#"evergate_server_process_restarts_total{server="nobody"}"#), 0);
 }
 
 #[tokio::test]
@@ -240,10 +240,13 @@ async fn servers_of_clients_own_are_added_up_and_what_was_counted_stays() {
     assert_eq!(page.count(r#"evergate_server_client_connections{server="own"}"#), 2);
     assert_eq!(page.count(r#"evergate_server_state{server="own",state="connected"}"#), 2);
     assert!(!page.has(r#"evergate_server_generation{server="own"}"#));
+    let restarts = r#"evergate_server_process_restarts_total{server="own"}"#;
+    assert_eq!(page.count(restarts), 0, "two clients are no restart");
     let pid = pid_of(&one, "own__pid").await;
     kill(pid);
     let exited = r#"evergate_server_reconnects_total{server="own",reason="process_exited"}"#;
-    until_count(&gateway, exited, 1).await;
+    let page = until_count(&gateway, exited, 1).await;
+    assert_eq!(page.count(restarts), 1);
     delete(&one).await;
     delete(&two).await;
     until("both are gone", async || {
@@ -274,6 +277,23 @@ async fn a_server_that_limits_the_rate_shows() {
     client.call("web__bump", json!({})).await;
     let page = until_count(&gateway, open, 1).await;
     assert_eq!(page.count(r#"evergate_calls_total{server="web",outcome="rejected"}"#), 1);
+}
+
+#[tokio::test]
+async fn a_pause_that_is_over_is_over_although_nobody_calls() {
+    let http = web().await;
+    let lifecycle = merged(quick(), json!({ "rate_limit": { "threshold": 1, "pause": "1s" } }));
+    let entry = at_with(&http, json!({ "lifecycle": lifecycle }));
+    let gateway = gateway(&servers(json!({ "web": entry }))).start();
+    let client = gateway.connect().await;
+    http.server().inject(Fault::RateLimited { retry_after: None }).on_tool("bump").times(1);
+    client.call("web__bump", json!({})).await;
+    let api = Http::new(&gateway.at("/api/v1/servers/web"));
+    until("the pause is over", async || api.get(&[]).await.json()["breaker"]["open"] == false)
+        .await;
+    let page = Page::of(&gateway).await;
+    assert_eq!(page.count(r#"evergate_server_breaker_open{server="web"}"#), 0);
+    assert_eq!(client.call_text("web__bump", json!({})).await, "1");
 }
 
 #[tokio::test]

@@ -492,12 +492,15 @@ impl Events {
 
     /// The next event with a message in it, as JSON.
     pub(crate) async fn message(&mut self) -> Option<Value> {
-        loop {
-            let event = self.next().await?;
-            if !event.data.is_empty() {
-                return Some(serde_json::from_slice(event.data.as_ref()).unwrap());
+        let message = async {
+            loop {
+                let event = self.next().await?;
+                if !event.data.is_empty() {
+                    return Some(serde_json::from_slice(event.data.as_ref()).unwrap());
+                }
             }
-        }
+        };
+        tokio::time::timeout(PATIENCE, message).await.expect("no message came")
     }
 }
 
