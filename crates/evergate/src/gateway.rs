@@ -61,11 +61,13 @@ use crate::telemetry;
 use buffers::Buffers;
 use client::{Client, Kind, Scope, Uid, everything, unprintable};
 use clients::Clients;
+use isolation::PastFailures;
 use stateless::{Parked, Principals};
 use subscriptions::Subscriptions;
 use view::Views;
 
 pub(crate) use dispatch::{Answer, Pieces, RequestContext, goes_to_server};
+pub(crate) use isolation::is_troubled;
 
 /// How long after its call a server may still ask because of it.
 const MAY_STILL_ASK: Duration = Duration::from_secs(60);
@@ -99,6 +101,8 @@ pub(crate) struct Gateway {
     parked: Parked,
     principals: Principals,
     limiter: ReconnectLimiter,
+    /// Of connections that clients had for themselves.
+    pub(crate) past_failures: PastFailures,
     /// What operators are told.
     pub(crate) observed: Arc<Observed>,
     started: Instant,
@@ -152,6 +156,7 @@ impl Gateway {
             parked: Parked::default(),
             principals: Principals::default(),
             limiter,
+            past_failures: PastFailures::default(),
             observed,
             started: Instant::now(),
             started_at: SystemTime::now(),

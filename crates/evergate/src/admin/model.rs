@@ -71,7 +71,8 @@ pub(crate) struct ServerList {
 pub(crate) struct ServerReport {
     pub(crate) name: String,
     pub(crate) state: ServerState,
-    /// Connected, but recent calls or listings failed.
+    /// Connected, but recent calls or listings failed. With `per_client`: a client's connection is in trouble, or was
+    /// until it was given up a short while ago.
     pub(crate) degraded: bool,
     pub(crate) since_unix_ms: u64,
     /// Why it is in this state: the name of a reason.

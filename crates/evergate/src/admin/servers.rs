@@ -9,6 +9,7 @@ use super::model::{
     Breaker, Budget, Budgets, CatalogReport, Era, IsolationReport, LogLine, Problem, ServerList,
     ServerLogs, ServerReport, ServerState,
 };
+use super::per_client;
 use super::why::{self, Around};
 use crate::config::{Isolation, Server};
 use crate::gateway::Gateway;
@@ -39,8 +40,13 @@ pub(crate) fn logs(
     after: Option<u64>,
 ) -> Result<ServerLogs, Problem> {
     let config = gateway.config();
-    if !config.servers.contains_key(name) {
-        return Err(Problem::unknown_server(name, &config));
+    let server = config.servers.get(name);
+    let server = server.ok_or_else(|| Problem::unknown_server(name, &config))?;
+    if server.isolation == Isolation::PerClient {
+        // Whose lines these are may be another client each time, so there is nothing to go on from.
+        let words = per_client::last_words(gateway, name, server);
+        let lines = (0..).zip(words).map(|(n, text)| LogLine { n, text }).collect();
+        return Ok(ServerLogs { server: name.to_owned(), next: 0, lines });
     }
     let Ok(handle) = gateway.hub().server(name) else {
         return Ok(ServerLogs { server: name.to_owned(), next: 0, lines: Vec::new() });
@@ -62,7 +68,7 @@ fn report(gateway: &Gateway, name: &str, server: &Server) -> ServerReport {
         return report;
     }
     if server.isolation == Isolation::PerClient {
-        per_client(gateway, name, server, &mut report);
+        per_client::fill_in(gateway, name, server, &mut report);
         return report;
     }
     if let Ok(handle) = gateway.hub().server(name) {
@@ -114,22 +120,6 @@ fn unstarted(gateway: &Gateway, name: &str, server: &Server) -> ServerReport {
         calls: gateway.observed.counts(name),
         history: gateway.observed.history(name),
     }
-}
-
-fn per_client(gateway: &Gateway, name: &str, server: &Server, report: &mut ServerReport) {
-    let clients = gateway.clients.with_servers();
-    let connections: usize = clients.iter().map(|client| client.private.count(name)).sum();
-    report.connections = Some(connections);
-    if server.disabled {
-        "Switched off by the configuration.".clone_into(&mut report.why);
-        return;
-    }
-    report.state = ServerState::PerClient;
-    report.why = match connections {
-        0 => "Each client has a connection of its own; none has one now.".to_owned(),
-        1 => "Each client has a connection of its own; one has one now.".to_owned(),
-        n => format!("Each client has a connection of its own; {n} have one now."),
-    };
 }
 
 fn fill_in(gateway: &Gateway, server: &Server, status: &Status, report: &mut ServerReport) {

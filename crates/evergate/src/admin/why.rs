@@ -157,7 +157,7 @@ fn said(error: Option<&String>) -> String {
 }
 
 /// A reason after "because".
-fn words(reason: Reason) -> &'static str {
+pub(super) fn words(reason: Reason) -> &'static str {
     match reason {
         Reason::SessionLost => "the server no longer knew the session",
         Reason::TransportLost => "the connection broke or could not be made",

@@ -107,7 +107,8 @@ impl Status {
     /// Of servers that were named more is expected than that they are off on purpose.
     fn is_well(&self, snapshot: &Snapshot) -> bool {
         let serves = |server: &ServerReport| {
-            matches!(server.state, ServerState::Connected | ServerState::PerClient)
+            server.state == ServerState::Connected
+                || (server.state == ServerState::PerClient && !server.degraded)
         };
         if self.servers.is_empty() {
             snapshot.gateway.status == Health::Healthy

@@ -185,6 +185,13 @@ fn advice(server: &ServerReport) -> Vec<String> {
             advice.push(restart("makes a new connection, if it does not get better by itself"));
             advice.extend(logs);
         }
+        ServerState::PerClient if server.degraded => {
+            if server.connections.is_some_and(|connections| connections > 0) {
+                advice.push(restart("makes the connections of all clients anew"));
+            }
+            advice
+                .push("or wait for the next client, which gets a connection of its own".to_owned());
+        }
         ServerState::Connected | ServerState::PerClient if server.hint.is_some() => {}
         ServerState::Connected | ServerState::PerClient => {
             advice.push("nothing: it works".to_owned());
@@ -264,6 +271,7 @@ mod tests {
             json!({ "state": "permanently_failed" }),
             json!({ "state": "disabled" }),
             json!({ "state": "per_client" }),
+            json!({ "state": "per_client", "degraded": true, "connections": 2 }),
             json!({ "state": "unusable" }),
         ];
         let advice = states.map(|more| {

@@ -25,7 +25,8 @@ pub(super) fn look(server: &ServerReport) -> Look {
             rank: LAST_TROUBLE,
         };
     }
-    if server.state == ServerState::Connected && server.degraded {
+    let may_fail = matches!(server.state, ServerState::Connected | ServerState::PerClient);
+    if may_fail && server.degraded {
         return Look { symbol: '◐', word: "failing", colour: Colour::Yellow, rank: LAST_TROUBLE };
     }
     state_look(server.state)

@@ -150,3 +150,82 @@ async fn a_gateway_that_drains_says_so() {
         () = looking => {}
     }
 }
+
+#[tokio::test]
+async fn connections_of_clients_that_fail_are_seen_while_they_are_there_and_after() {
+    let gateway = serving(json!({ "own": own("no-such-command-anywhere") }), &[]).await;
+    let session = gateway.connect().await;
+    session.tool_names().await;
+    until("it failed", async || server(&gateway, "own")["degraded"] == true).await;
+    let report = server(&gateway, "own");
+    assert_eq!(report["state"], "per_client");
+    assert_eq!(report["reason"], "command_not_found");
+    assert_eq!(report["connections"], 1);
+
+    let status = on(&gateway, &["status"]);
+    assert_eq!(status.code, 1, "{}", status.out);
+    assert!(status.out.contains("◐ own"), "{}", status.out);
+    assert!(status.out.contains("connection of the only client is in trouble"), "{}", status.out);
+    assert_eq!(on(&gateway, &["status", "own"]).code, 1);
+    let why = on(&gateway, &["why", "own"]).out;
+    assert!(!why.contains("it works") && !why.contains("enable"), "{why}");
+    assert!(why.contains("Last error") && why.contains("`evergate restart own`"), "{why}");
+    let restarted = on(&gateway, &["restart", "own"]);
+    assert_eq!(restarted.code, 1, "{}", restarted.out);
+    assert!(restarted.err.contains("is in trouble"), "{}", restarted.err);
+
+    session.http.delete(&session.headers()).await;
+    until("it is gone", async || server(&gateway, "own")["connections"] == 0).await;
+    let report = server(&gateway, "own");
+    assert_eq!(report["degraded"], true, "{report}");
+    let why = on(&gateway, &["why", "own"]).out;
+    assert!(why.contains("none has one now. The last one that failed did so"), "{why}");
+
+    // Another configuration is another story.
+    gateway.write_config(&json!({ "mcpServers": { "own": own("no-such-either") } }));
+    until("it is forgotten", async || server(&gateway, "own")["degraded"] == false).await;
+}
+
+#[tokio::test]
+async fn a_connection_of_a_client_that_was_put_right_is_restarted() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = folder.path().join("server");
+    let entry = own(command.to_str().unwrap());
+    let gateway = serving(json!({ "own": entry }), &[]).await;
+    let session = gateway.connect().await;
+    session.tool_names().await;
+    until("it failed", async || server(&gateway, "own")["degraded"] == true).await;
+    std::os::unix::fs::symlink(evergate_testkit::stdio_server_path().unwrap(), &command).unwrap();
+    let restarted = on(&gateway, &["restart", "own"]);
+    assert_eq!(restarted.code, 0, "{}", restarted.err);
+    assert!(restarted.out.contains("1 connection of clients restarted"), "{}", restarted.out);
+    until("its tools are there", async || !session.tool_names().await.is_empty()).await;
+    assert_eq!(on(&gateway, &["status", "own"]).code, 0);
+    for action in ["enable", "disable"] {
+        let refused = on(&gateway, &[action, "own"]);
+        assert_eq!(refused.code, 1, "{}", refused.out);
+        assert!(refused.err.contains("of its own"), "{}", refused.err);
+    }
+}
+
+#[tokio::test]
+async fn logs_of_clients_processes_are_those_of_the_one_that_failed_last() {
+    let mut entry = child(&["--stderr", "my last words", "--crash-while", "/"]);
+    entry["isolation"] = json!("per_client");
+    let gateway = serving(json!({ "own": entry }), &[]).await;
+    let none = on(&gateway, &["logs", "own"]);
+    assert!(none.err.contains("each client has a process of own of its own"), "{}", none.err);
+    let session = gateway.connect().await;
+    session.tool_names().await;
+    until("it has spoken", async || on(&gateway, &["logs", "own"]).out.contains("my last")).await;
+    let logs = on(&gateway, &["logs", "own"]);
+    assert!(logs.err.contains("of the one that failed last"), "{}", logs.err);
+    let followed = on(&gateway, &["logs", "own", "--follow"]);
+    assert_eq!(followed.code, 64, "{}", followed.err);
+    assert!(followed.err.contains("there is no one log to follow"), "{}", followed.err);
+}
+
+/// A server of which each client has its own.
+fn own(command: &str) -> Value {
+    json!({ "command": command, "isolation": "per_client" })
+}

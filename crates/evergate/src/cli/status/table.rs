@@ -132,6 +132,9 @@ fn table(snapshot: &Snapshot, style: Style) -> Vec<String> {
 
 /// What is wrong, and what is being done about it.
 fn detail(server: &ServerReport) -> Option<String> {
+    if server.state == ServerState::PerClient && server.degraded {
+        return Some(clean(&server.why));
+    }
     if let Some(clients) = server.connections.filter(|_| server.state == ServerState::PerClient) {
         return (clients > 0).then(|| format!("{} now", count(clients, "connection")));
     }
