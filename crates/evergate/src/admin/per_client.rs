@@ -39,7 +39,12 @@ pub(super) fn fill_in(gateway: &Gateway, name: &str, server: &Server, report: &m
     report.state = ServerState::PerClient;
     report.why = connections.sentence();
     let Some(Failed { status, at, .. }) = &connections.failed else { return };
-    let around = Around { now: SystemTime::now(), history: &[], off_in_file: false };
+    let around = Around {
+        now: SystemTime::now(),
+        history: &[],
+        off_in_file: false,
+        target: &server.summary,
+    };
     report.degraded = true;
     report.since_unix_ms = unix_ms(status.since);
     report.reason = Some(status.reason.to_string());

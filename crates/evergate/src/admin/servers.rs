@@ -125,7 +125,12 @@ fn unstarted(gateway: &Gateway, name: &str, server: &Server) -> ServerReport {
 fn fill_in(gateway: &Gateway, server: &Server, status: &Status, report: &mut ServerReport) {
     let now = SystemTime::now();
     let threshold = status.failure_threshold;
-    let around = Around { now, history: &report.history, off_in_file: server.disabled };
+    let around = Around {
+        now,
+        history: &report.history,
+        off_in_file: server.disabled,
+        target: &report.target,
+    };
     let (why, hint) = (why::sentence(status, around), why::hint(status, around));
     let ms =
         |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);

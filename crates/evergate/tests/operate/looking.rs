@@ -225,6 +225,42 @@ async fn logs_of_clients_processes_are_those_of_the_one_that_failed_last() {
     assert!(followed.err.contains("there is no one log to follow"), "{}", followed.err);
 }
 
+#[tokio::test]
+async fn a_process_that_ends_before_it_is_ready_is_told_as_that() {
+    let args = ["--crash-on-start", "--exit-code", "3", "--stderr", "no such database"];
+    let gateway = serving(json!({ "docs": child(&args) }), &[]).await;
+    reaches(&gateway, "docs", "reconnecting").await;
+    assert_eq!(server(&gateway, "docs")["reason"], "process_exited");
+    let why = on(&gateway, &["why", "docs"]).out;
+    assert!(why.contains("Not connected yet: its process failed"), "{why}");
+    assert!(!why.contains("Lost") && !why.contains("can be reached"), "{why}");
+    for part in ["  | no such database", "look at its last words on standard error"] {
+        assert!(why.contains(part), "no {part}: {why}");
+    }
+}
+
+#[tokio::test]
+async fn an_address_without_an_mcp_server_is_told_as_the_doctor_tells_it() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/app", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+            let answer = "HTTP/1.1 404 Not Found\r\ncontent-type: text/html\r\ncontent-length: 2\r\n\
+                          connection: close\r\n\r\nhi";
+            let mut request = vec![0; 65536];
+            let _ = socket.read(&mut request).await;
+            let _ = socket.write_all(answer.as_bytes()).await;
+        }
+    });
+    let gateway = serving(json!({ "docs": { "url": url } }), &[]).await;
+    reaches(&gateway, "docs", "reconnecting").await;
+    let why = on(&gateway, &["why", "docs"]).out;
+    let why: String = why.split_whitespace().collect::<Vec<_>>().join(" ");
+    let hint = format!("there is no MCP server at this path of url: try {url}/mcp or {url}/sse");
+    assert!(why.contains(&hint), "{why}");
+}
+
 /// A server of which each client has its own.
 fn own(command: &str) -> Value {
     json!({ "command": command, "isolation": "per_client" })
