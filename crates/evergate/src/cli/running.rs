@@ -143,12 +143,23 @@ impl GatewayArgs {
             return Ok(Found { client, again: Self { state_dir: Some(folder), ..self.clone() } });
         }
         let url = Url::parse(USUAL_URL).map_err(Failure::from)?;
-        let client = AdminClient::new(url.clone(), key)?;
+        match self.unnamed(url).await? {
+            Some(found) => Ok(found),
+            None => Err(nobody(&all.died, &all.closed)),
+        }
+    }
+
+    /// Whoever is at an address that nobody named. It gets no key: it may be anybody.
+    async fn unnamed(&self, url: Url) -> Result<Option<Found>, Failure> {
+        let client = AdminClient::new(url, None)?;
         match client.get_raw(&["gateway"]).await {
-            Err(error) if error.is_nobody_there() => Err(nobody(&all.died, &all.closed)),
-            Err(ClientError::NotTheApi { .. }) => Err(nobody(&all.died, &all.closed)),
+            Err(error) if error.is_nobody_there() => Ok(None),
+            Err(ClientError::NotTheApi { .. }) => Ok(None),
+            Err(ClientError::KeyNeeded { url, .. }) => Err(Failure::no_permission(format!(
+                "whoever is at {url} wants a key, and nobody said that it may have yours: give --url {url}"
+            ))),
             // Whatever else it has to say it will say again.
-            _ => Ok(Found { client, again: Self { url: Some(url), ..self.clone() } }),
+            _ => Ok(Some(Found { client, again: self.clone() })),
         }
     }
 
@@ -303,4 +314,33 @@ fn nobody(died: &[Control], closed: &[String]) -> Failure {
     let lines: Vec<String> =
         std::iter::once(first).chain(died).chain(closed.iter().cloned()).collect();
     Failure::unavailable(lines.join("\n  "))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_is_at_an_address_that_nobody_named_gets_no_key() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let stranger = async {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut request = vec![0; 4096];
+            let read = socket.read(&mut request).await.unwrap();
+            let answer = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n";
+            socket.write_all(answer.as_bytes()).await.unwrap();
+            String::from_utf8_lossy(&request[..read]).to_ascii_lowercase()
+        };
+        let key = Secret::new("hunter2-0123456789abcdef").unwrap();
+        let args = GatewayArgs { url: None, config: Vec::new(), state_dir: None, key: Some(key) };
+        let (found, request) = tokio::join!(args.unnamed(Url::parse(&url).unwrap()), stranger);
+        assert!(request.starts_with("get /api/v1/gateway"), "{request}");
+        assert!(!request.contains("authorization") && !request.contains("hunter2"), "{request}");
+        let said = format!("{:?}", found.unwrap_err());
+        assert!(said.contains(&format!("give --url {url}")), "{said}");
+    }
 }
