@@ -182,4 +182,11 @@ async fn an_address_for_operators_is_the_one_that_is_found() {
     let public = run(&["status", "--url", &gateway.url]);
     assert_eq!(public.code, 69, "{}", public.out);
     assert!(public.err.contains("admin_listen"), "{}", public.err);
+
+    let key = json!([{ "name": "a", "key": "hunter2-0123456789abcdef", "scopes": ["admin"] }]);
+    let section = json!({ "admin_listen": "127.0.0.1:0", "auth": { "keys": key } });
+    let gateway = serving_with(json!({ "docs": child(&[]) }), section, &["docs"]).await;
+    let public = run(&["status", "--url", &gateway.url]);
+    assert_eq!(public.code, 69, "not a key is wanted, but another address: {}", public.err);
+    assert!(public.err.contains("admin_listen"), "{}", public.err);
 }
