@@ -108,7 +108,7 @@ fn unstarted(gateway: &Gateway, name: &str, server: &Server) -> ServerReport {
         protocol: None,
         era: None,
         transport: None,
-        target: server.summary.clone(),
+        target: server.place(),
         config_digest: server.connection_digest.chars().take(DIGEST_SHOWN).collect(),
         required: server.required,
         isolation: match server.isolation {
