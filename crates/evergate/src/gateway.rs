@@ -93,6 +93,8 @@ pub(crate) struct Gateway {
     /// Counts configurations, so that what was derived from one can be told from what was derived from the next.
     revision: AtomicU64,
     reloaded: Notify,
+    /// The newest configuration, if it was not taken: when, and why.
+    rejected: Mutex<Option<(SystemTime, String)>>,
     views: Views,
     subscriptions: Subscriptions,
     /// Room for subscriptions that are made in time, at each server: one that is slow keeps nobody else waiting.
@@ -150,6 +152,7 @@ impl Gateway {
             config: RwLock::new(Arc::new(config)),
             revision: AtomicU64::new(1),
             reloaded: Notify::new(),
+            rejected: Mutex::default(),
             views: Views::default(),
             subscriptions: Subscriptions::default(),
             subscribing: Mutex::default(),

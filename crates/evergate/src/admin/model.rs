@@ -40,7 +40,7 @@ pub(crate) struct GatewayReport {
     pub(crate) buffered_bytes: usize,
     pub(crate) max_buffered_bytes: usize,
     pub(crate) catalog_version: u64,
-    /// What somebody should look at: names that two servers use, for example.
+    /// What somebody should look at: a configuration that was not taken, names that two servers use.
     pub(crate) warnings: Vec<String>,
     /// How many servers are in which state.
     pub(crate) servers: BTreeMap<String, usize>,
@@ -444,6 +444,8 @@ pub(crate) enum What {
         by: Option<String>,
     },
 }
+    /// The configuration was read again and cannot be used: the one before stays.
+    ReloadRejected { problem: String },
 
 // === impl What ===
 
@@ -463,6 +465,7 @@ impl What {
 /// What is logged.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+            Self::ReloadRejected { .. } => "reload_rejected",
 pub(crate) struct LogLevel {
     /// As in `RUST_LOG`: `info`, or `info,evergate_runtime=debug`.
     pub(crate) level: String,

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use super::model::{GatewayReport, Health, ServerState};
 use super::servers;
 use crate::front::Front;
+use crate::gateway::Gateway;
 use crate::observed::unix_ms;
+use crate::timestamp;
 
 pub(crate) fn overview(front: &Front) -> GatewayReport {
     let gateway = &front.gateway;
@@ -48,12 +50,22 @@ pub(crate) fn overview(front: &Front) -> GatewayReport {
         buffered_bytes,
         max_buffered_bytes,
         catalog_version: gateway.hub().catalog().version,
-        warnings: gateway.name_warnings(),
+        warnings: warnings(gateway),
         servers: by_state,
     }
 }
 
 // === impl ServerState ===
+fn warnings(gateway: &Gateway) -> Vec<String> {
+    let rejected = gateway.rejected().map(|(at, problem)| {
+        format!(
+            "the new configuration was not taken at {} and the one before stays in force: {problem}",
+            timestamp::rfc3339(at)
+        )
+    });
+    rejected.into_iter().chain(gateway.name_warnings()).collect()
+}
+
 
 impl ServerState {
     /// The name used in JSON, on the command line and in metric labels.
