@@ -14,6 +14,7 @@ use super::why::{self, Around};
 use crate::config::{Isolation, Server};
 use crate::gateway::Gateway;
 use crate::observed::unix_ms;
+use crate::remedy;
 
 /// Enough to compare two; all of it would be a way to try guesses at what is secret in it.
 const DIGEST_SHOWN: usize = 12;
@@ -64,7 +65,12 @@ fn report(gateway: &Gateway, name: &str, server: &Server) -> ServerReport {
     if let Some(why) = &server.unusable {
         report.state = ServerState::Unusable;
         report.why = format!("Left out: {why}.");
-        report.hint = Some("fix its entry in the configuration; it is read again by itself".into());
+        report.hint = Some(match remedy::unset_variable(why) {
+            Some(name) => format!(
+                "set {name} in the gateway's environment and restart it, or give it a default (`${{{name}:-…}}`)"
+            ),
+            None => "fix its entry in the configuration; it is read again by itself".to_owned(),
+        });
         return report;
     }
     if server.isolation == Isolation::PerClient {
