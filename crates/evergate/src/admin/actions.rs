@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use evergate_runtime::{ServerHandle, StateKind};
 
-use super::model::{Action, Done, Problem, What};
+use super::model::{Action, Done, Problem, ServerState, What};
 use super::servers;
 use crate::config::Isolation;
 use crate::front::keys::Caller;
@@ -73,15 +73,16 @@ fn of_clients(gateway: &Gateway, name: &str, action: Action) -> Result<Vec<Serve
 
 /// Why an action makes no sense in this state, if it does not.
 fn senseless(name: &str, action: Action, state: StateKind) -> Option<String> {
+    let word = ServerState::from(state).word();
     let off = matches!(state, StateKind::Disabled | StateKind::Disabling);
     match action {
         Action::Restart if off => Some(format!("{name} is switched off: enable it instead")),
         Action::Enable if !off && state != StateKind::PermanentlyFailed => {
-            Some(format!("{name} is switched on already ({state})"))
+            Some(format!("{name} is switched on already ({word})"))
         }
         Action::Disable if off => Some(format!("{name} is switched off already")),
         Action::Refresh if state != StateKind::Connected => {
-            Some(format!("{name} is not connected ({state}): it is listed when it is"))
+            Some(format!("{name} is not connected ({word}): it is listed when it is"))
         }
         _ => None,
     }

@@ -19,7 +19,8 @@ pub(crate) fn overview(front: &Front) -> GatewayReport {
     let draining = gateway.draining.is_cancelled();
     let troubled = servers.iter().any(|server| {
         let up = matches!(server.state, ServerState::Connected | ServerState::PerClient);
-        server.state == ServerState::Unusable || server.degraded || (server.enabled && !up)
+        let down = server.enabled && !up && !server.starting;
+        server.state == ServerState::Unusable || server.degraded || down
     });
     let waiting = gateway.waiting_for();
     let health = if draining {
@@ -55,7 +56,6 @@ pub(crate) fn overview(front: &Front) -> GatewayReport {
     }
 }
 
-// === impl ServerState ===
 fn warnings(gateway: &Gateway) -> Vec<String> {
     let rejected = gateway.rejected().map(|(at, problem)| {
         format!(
@@ -66,9 +66,10 @@ fn warnings(gateway: &Gateway) -> Vec<String> {
     rejected.into_iter().chain(gateway.name_warnings()).collect()
 }
 
+// === impl ServerState ===
 
 impl ServerState {
-    /// The name used in JSON, on the command line and in metric labels.
+    /// The name used in JSON and in metric labels.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Disabled => "disabled",
@@ -80,6 +81,17 @@ impl ServerState {
             Self::PermanentlyFailed => "permanently_failed",
             Self::PerClient => "per_client",
             Self::Unusable => "unusable",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// What people read on the command line.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Disabling => "stopping",
+            Self::PermanentlyFailed => "failed",
+            Self::PerClient => "per client",
+            other => other.as_str(),
         }
     }
 }

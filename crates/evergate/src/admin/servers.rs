@@ -1,6 +1,6 @@
 //! How servers are.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use evergate_runtime::{Generation, StateKind, Status};
 use tokio::time::Instant;
@@ -18,6 +18,9 @@ use crate::remedy;
 
 /// Enough to compare two; all of it would be a way to try guesses at what is secret in it.
 const DIGEST_SHOWN: usize = 12;
+
+/// Most servers need less; one that needs more may have a problem.
+const TO_START: Duration = Duration::from_secs(5);
 
 /// All of them.
 pub(crate) fn servers(gateway: &Gateway) -> ServerList {
@@ -90,6 +93,7 @@ fn unstarted(gateway: &Gateway, name: &str, server: &Server) -> ServerReport {
         name: name.to_owned(),
         state: ServerState::Disabled,
         degraded: false,
+        starting: false,
         since_unix_ms: unix_ms(gateway.started_at()),
         reason: None,
         why: "Not started.".to_owned(),
@@ -138,12 +142,14 @@ fn fill_in(gateway: &Gateway, server: &Server, status: &Status, report: &mut Ser
         target: &report.target,
     };
     let (why, hint) = (why::sentence(status, around), why::hint(status, around));
-    let ms =
-        |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let age = status.connected_since.and_then(|since| now.duration_since(since).ok());
     let retry = status.next_retry_at.map(|at| at.saturating_duration_since(Instant::now()));
     report.state = status.state.into();
     report.degraded = status.degraded;
+    report.starting = status.state == StateKind::Connecting
+        && status.last_error.is_none()
+        && now.duration_since(status.since).is_ok_and(|since| since < TO_START);
     report.since_unix_ms = unix_ms(status.since);
     report.reason = Some(status.reason.to_string());
     report.why = why;

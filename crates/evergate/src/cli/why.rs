@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::running::{self, Found, GatewayArgs};
 use super::terminal::{COMFORTABLE, Colour, Style};
-use super::words::{clean, count, countdown, look, moment, span, state_look, wrap};
+use super::words::{clean, count, is_troubled, look, moment, span, state_look, wrap};
 use crate::admin::model::{GatewayReport, ServerReport, ServerState};
 use crate::exit_code::Failure;
 use crate::output;
@@ -73,7 +73,8 @@ fn lines(server: &ServerReport, gateway: &GatewayReport, style: Style) -> Vec<St
         lines.extend(words.iter().map(|line| format!("  | {}", clean(line)).trim_end().to_owned()));
     }
     let lately = &server.history[server.history.len().saturating_sub(LATELY)..];
-    if lately.len() > 1 {
+    // One that was always well has nothing to tell.
+    if lately.len() > 1 || (lately.len() == 1 && is_troubled(server)) {
         lines.extend(section("Lately"));
         lines.extend(lately.iter().map(|then| {
             let word = state_look(then.state).word;
@@ -97,18 +98,11 @@ fn facts(server: &ServerReport, gateway: &GatewayReport) -> Vec<(&'static str, S
     let mut add = |label, value: String| facts.push((label, value));
     let since = server.since_unix_ms;
     add("Since", format!("{} ({})", moment(since), ago(since)));
-    if let Some(ms) = server.next_retry_ms {
-        let attempts = match server.attempts {
-            0 => String::new(),
-            attempts => format!(", after {}", count(attempts as usize, "attempt")),
-        };
-        add("Next try", format!("{}{attempts}", countdown(ms)));
-    }
     if let Some(error) = &server.last_error {
         let when = server.last_error_unix_ms.map(|then| format!("{}: ", ago(then)));
         add("Last error", format!("{}{}", when.unwrap_or_default(), clean(error)));
     }
-    add("Where", place(server));
+    add("Where", place(server, gateway));
     if let Some(connection) = connection(server) {
         add("Connection", connection);
     }
@@ -127,9 +121,13 @@ fn facts(server: &ServerReport, gateway: &GatewayReport) -> Vec<(&'static str, S
     facts
 }
 
-fn place(server: &ServerReport) -> String {
+fn place(server: &ServerReport, gateway: &GatewayReport) -> String {
     let mut parts = vec![clean(&server.target)];
-    if server.required {
+    let off = server.state == ServerState::Disabled;
+    if server.required && off && gateway.ready {
+        // Off by the configuration: nobody waits for it.
+        parts.push("required once it is switched on".to_owned());
+    } else if server.required {
         parts.push("required: nothing is ready without it".to_owned());
     }
     parts.join("; ")
@@ -213,6 +211,8 @@ fn advice(server: &ServerReport) -> Vec<String> {
         ServerState::Disabled | ServerState::Disabling => {
             advice.push(format!("`evergate enable {name}` switches it on"));
         }
+        ServerState::Unknown => advice
+            .push("use `evergate` of the gateway's own version, which knows this state".to_owned()),
         ServerState::Unusable => {
             advice.push("`evergate check` says how the configuration is understood".to_owned());
         }
@@ -258,6 +258,25 @@ mod tests {
     fn a_server_that_is_away() {
         insta::assert_snapshot!("away_80", shown(reconnecting(), 80));
         insta::assert_snapshot!("away_120", shown(reconnecting(), 120));
+    }
+
+    #[test]
+    fn a_required_server_that_is_off_is_not_waited_for() {
+        let off = json!({ "state": "disabled", "enabled": false, "required": true });
+        assert!(shown(off.clone(), 80).contains("required once it is switched on"));
+        let waits = lines(
+            &samples::server(off),
+            &samples::gateway(json!({ "ready": false })),
+            Style { width: Some(80), height: None, colour: false },
+        );
+        assert!(waits.join("\n").contains("nothing is ready without it"));
+    }
+
+    #[test]
+    fn the_only_moment_of_a_server_that_never_worked_is_told() {
+        let moment = json!({ "at_unix_ms": samples::NOW, "state": "permanently_failed", "reason": "invalid_config", "generation": null });
+        let text = shown(json!({ "state": "permanently_failed", "history": [moment] }), 80);
+        assert!(text.contains("Lately\n") && text.contains("invalid_config"), "{text}");
     }
 
     #[test]

@@ -261,6 +261,52 @@ async fn an_address_without_an_mcp_server_is_told_as_the_doctor_tells_it() {
     assert!(why.contains(&hint), "{why}");
 }
 
+#[tokio::test]
+async fn a_configuration_that_was_not_taken_is_told_until_a_good_one_is() {
+    let gateway = serving(json!({ "docs": child(&[]) }), &["docs"]).await;
+    let bad = json!({ "mcpServers": { "docs": child(&[]) }, "gateway": { "hold": "hunter2" } });
+    gateway.write_config(&bad);
+    let told = "! the new configuration was not taken at 2";
+    until("it is told", async || on(&gateway, &["status"]).out.contains(told)).await;
+    let status = on(&gateway, &["status"]).out;
+    assert!(status.contains("gateway.hold"), "the first problem: {status}");
+    let events = start_on(&gateway, &["events", "--after", "0"]);
+    events.says("new configuration not taken: error: gateway.hold").await;
+    gateway.write_config(&json!({ "mcpServers": { "docs": child(&[]) } }));
+    until("it is over", async || !on(&gateway, &["status"]).out.contains("not taken")).await;
+}
+
+#[tokio::test]
+async fn a_variable_that_is_not_set_is_to_be_set_or_given_a_default() {
+    let entry = json!({ "command": "x", "env": { "A": "${SURELY_NOBODY_SETS_THIS}" } });
+    let gateway = serving(json!({ "unset": entry }), &[]).await;
+    let why = on(&gateway, &["why", "unset"]).out;
+    let why: String = why.split_whitespace().collect::<Vec<_>>().join(" ");
+    let hint = "set SURELY_NOBODY_SETS_THIS in the gateway's environment and restart it, or give it a default \
+                (`${SURELY_NOBODY_SETS_THIS:-…}`)";
+    assert!(why.contains(hint), "{why}");
+}
+
+#[tokio::test]
+async fn states_have_the_same_words_in_refusals_as_in_status() {
+    let gateway = serving(json!({ "gone": { "command": "no-such-command" } }), &[]).await;
+    reaches(&gateway, "gone", "permanently_failed").await;
+    let refused = on(&gateway, &["refresh", "gone"]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.err.contains("gone is not connected (failed)"), "{}", refused.err);
+    assert!(on(&gateway, &["status"]).out.contains("✖ gone    failed"));
+    assert!(on(&gateway, &["why", "gone"]).out.contains("Lately"));
+}
+
+#[tokio::test]
+async fn what_a_launcher_starts_is_shown() {
+    let off = json!({ "command": "npx", "args": ["-y", "@a/server", "--token", "hunter2"], "disabled": true });
+    let gateway = serving(json!({ "off": off }), &[]).await;
+    assert_eq!(server(&gateway, "off")["target"], "stdio: npx @a/server");
+    let why = on(&gateway, &["why", "off"]).out;
+    assert!(why.contains("stdio: npx @a/server") && !why.contains("hunter2"), "{why}");
+}
+
 /// A server of which each client has its own.
 fn own(command: &str) -> Value {
     json!({ "command": command, "isolation": "per_client" })
