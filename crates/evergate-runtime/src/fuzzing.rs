@@ -125,8 +125,9 @@ impl World {
             4..=6 => Event::Tick,
             7..=12 => Event::DialSucceeded { generation },
             13..=15 => {
-                let failure = match detail % 4 {
+                let failure = match detail % 5 {
                     0 => DialFailure::Unreachable,
+                    4 => DialFailure::Exited,
                     1 => DialFailure::Refused,
                     2 => DialFailure::Aborted,
                     _ => DialFailure::Permanent(Reason::AuthRequired),

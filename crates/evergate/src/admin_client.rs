@@ -25,7 +25,7 @@ use serde_json::value::RawValue;
 use tokio::time::timeout;
 use url::Url;
 
-use crate::admin::model::Problem;
+use crate::admin::model::{Problem, ProblemCode};
 use crate::config::Secret;
 use crate::state::Control;
 pub(crate) use error::ClientError;
@@ -205,8 +205,11 @@ impl AdminClient {
                 message: "it does not go by this host name; gateway.allowed_hosts says which"
                     .to_owned(),
             },
-            (_, Ok(problem)) => ClientError::Refused(problem.error),
             // The public listener of a gateway that has another one for this.
+            (_, Ok(problem)) if problem.error.code == ProblemCode::UnknownPath => {
+                self.no_evergate()
+            }
+            (_, Ok(problem)) => ClientError::Refused(problem.error),
             (_, Err(_)) if status == StatusCode::NOT_FOUND => self.no_evergate(),
             (_, Err(_)) => ClientError::Status { url, status },
         }

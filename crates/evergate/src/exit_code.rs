@@ -64,6 +64,10 @@ impl Failure {
         Self { code: USAGE, error: error.into(), said: false }
     }
 
+    pub(crate) fn no_permission(message: String) -> Self {
+        Self { code: NO_PERMISSION, error: anyhow::Error::msg(message), said: false }
+    }
+
     pub(crate) fn unavailable(message: String) -> Self {
         Self { code: UNAVAILABLE, error: anyhow::Error::msg(message), said: false }
     }

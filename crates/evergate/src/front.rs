@@ -181,6 +181,9 @@ impl Front {
             // Large and rare, and not for other origins.
             return Box::pin(operators::answer(self, &policy, request)).await;
         }
+        if !for_operators && operators::has(request.uri().path()) {
+            return Box::pin(operators::elsewhere(request)).await;
+        }
         let preflight = request.method() == Method::OPTIONS && allowed_origin.is_some();
         let mut reply = if preflight {
             body::empty(StatusCode::NO_CONTENT)

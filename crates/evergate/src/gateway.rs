@@ -62,11 +62,13 @@ use crate::telemetry;
 use buffers::Buffers;
 use client::{Client, Kind, Scope, Uid, everything, unprintable};
 use clients::Clients;
+use isolation::PastFailures;
 use stateless::{Parked, Principals};
 use subscriptions::Subscriptions;
 use view::Views;
 
 pub(crate) use dispatch::{Answer, Pieces, RequestContext, goes_to_server};
+pub(crate) use isolation::is_troubled;
 
 /// How long after its call a server may still ask because of it.
 const MAY_STILL_ASK: Duration = Duration::from_secs(60);
@@ -92,6 +94,8 @@ pub(crate) struct Gateway {
     /// Counts configurations, so that what was derived from one can be told from what was derived from the next.
     revision: AtomicU64,
     reloaded: Notify,
+    /// The newest configuration, if it was not taken: when, and why.
+    rejected: Mutex<Option<(SystemTime, String)>>,
     views: Views,
     subscriptions: Subscriptions,
     /// Room for subscriptions that are made in time, at each server: one that is slow keeps nobody else waiting.
@@ -100,6 +104,8 @@ pub(crate) struct Gateway {
     parked: Parked,
     principals: Principals,
     limiter: ReconnectLimiter,
+    /// Of connections that clients had for themselves.
+    pub(crate) past_failures: PastFailures,
     /// What operators are told.
     pub(crate) observed: Arc<Observed>,
     first_events: Mutex<Option<Receiver<HubEvent>>>,
@@ -149,12 +155,14 @@ impl Gateway {
             config: RwLock::new(Arc::new(config)),
             revision: AtomicU64::new(1),
             reloaded: Notify::new(),
+            rejected: Mutex::default(),
             views: Views::default(),
             subscriptions: Subscriptions::default(),
             subscribing: Mutex::default(),
             parked: Parked::default(),
             principals: Principals::default(),
             limiter,
+            past_failures: PastFailures::default(),
             observed,
             first_events: Mutex::new(Some(first_events)),
             started: Instant::now(),

@@ -27,6 +27,7 @@ mod observed;
 mod on_path;
 mod output;
 mod random;
+mod remedy;
 mod safe_write;
 mod sealed;
 mod serve;

@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use sha2::{Digest as _, Sha256};
 
 pub(crate) use catalogs::StoredCatalogs;
-pub(crate) use control::{Announced, Control, read as read_control};
+pub(crate) use control::{Announced, Control, read as read_controls};
 pub(crate) use sessions::{StoredSession, StoredSessions, StoredUid, uid_hex};
 
 /// The state directory.

@@ -35,8 +35,10 @@ pub(crate) enum Event {
 /// Why a dial ended without a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DialFailure {
-    /// Nobody there: refused, unresolved, timed out, exited during the handshake.
+    /// Nobody there: refused, unresolved, timed out.
     Unreachable,
+    /// The child process ended before it had said who it is.
+    Exited,
     /// Somebody there, but the handshake failed in a way that may pass.
     Refused,
     /// Trying again will not help.

@@ -17,7 +17,7 @@ pub enum Reason {
     SessionLost,
     /// The connection broke, or the server could not be reached.
     TransportLost,
-    /// The child process ended with a failure.
+    /// The child process ended with a failure, or before it could be used.
     ProcessExited,
     /// The child process ended by itself without a failure.
     ProcessExitedCleanly,

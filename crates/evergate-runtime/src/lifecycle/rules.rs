@@ -185,6 +185,7 @@ impl Lifecycle {
                 match failure {
                     DialFailure::Permanent(reason) => self.park(reason, effects),
                     DialFailure::Refused => self.retreat(Reason::HandshakeFailed, now, effects),
+                    DialFailure::Exited => self.retreat(Reason::ProcessExited, now, effects),
                     DialFailure::Unreachable | DialFailure::Aborted => {
                         self.retreat(Reason::TransportLost, now, effects);
                     }

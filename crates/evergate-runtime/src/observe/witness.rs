@@ -86,7 +86,7 @@ impl AttemptEnd {
 impl From<DialFailure> for AttemptEnd {
     fn from(failure: DialFailure) -> Self {
         match failure {
-            DialFailure::Unreachable => Self::Unreachable,
+            DialFailure::Unreachable | DialFailure::Exited => Self::Unreachable,
             DialFailure::Refused => Self::Refused,
             DialFailure::Permanent(_) => Self::Permanent,
             DialFailure::Aborted => Self::Aborted,

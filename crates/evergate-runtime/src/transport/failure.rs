@@ -140,8 +140,8 @@ impl OpenError {
                 | TransportError::Broken(_)
                 | TransportError::Closed
                 | TransportError::StreamEnded
-                | TransportError::Slow(_)
-                | TransportError::Exited(_) => DialFailure::Unreachable,
+                | TransportError::Slow(_) => DialFailure::Unreachable,
+                TransportError::Exited(_) => DialFailure::Exited,
                 _ => DialFailure::Refused,
             },
             Self::Refused(_)

@@ -40,7 +40,7 @@ pub(crate) struct GatewayReport {
     pub(crate) buffered_bytes: usize,
     pub(crate) max_buffered_bytes: usize,
     pub(crate) catalog_version: u64,
-    /// What somebody should look at: names that two servers use, for example.
+    /// What somebody should look at: a configuration that was not taken, names that two servers use.
     pub(crate) warnings: Vec<String>,
     /// How many servers are in which state.
     pub(crate) servers: BTreeMap<String, usize>,
@@ -50,7 +50,7 @@ pub(crate) struct GatewayReport {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Health {
-    /// Every server that is switched on is connected.
+    /// Every server that is switched on is connected, or has just begun to.
     Healthy,
     /// Some are not, none of them required.
     Degraded,
@@ -68,11 +68,16 @@ pub(crate) struct ServerList {
 
 /// One server.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[expect(clippy::struct_excessive_bools, reason = "fields of a JSON object that readers know")]
 pub(crate) struct ServerReport {
     pub(crate) name: String,
     pub(crate) state: ServerState,
-    /// Connected, but recent calls or listings failed.
+    /// Connected, but recent calls or listings failed. With `per_client`: a client's connection is in trouble, or was
+    /// until it was given up a short while ago.
     pub(crate) degraded: bool,
+    /// It is being connected for the first time, and that began only a moment ago.
+    #[serde(default)]
+    pub(crate) starting: bool,
     pub(crate) since_unix_ms: u64,
     /// Why it is in this state: the name of a reason.
     pub(crate) reason: Option<String>,
@@ -154,6 +159,10 @@ pub(crate) enum ServerState {
     PerClient,
     /// Its configuration cannot be used.
     Unusable,
+    /// What only later versions know: for programs that read what they say.
+    #[serde(other)]
+    #[schemars(skip)]
+    Unknown,
 }
 
 /// Failures in a row, and how many make the connection be given up.
@@ -435,6 +444,8 @@ pub(crate) enum What {
     CatalogChanged { server: String, version: u64 },
     /// The configuration was read again.
     Reloaded { added: Vec<String>, removed: Vec<String>, changed: Vec<String> },
+    /// The configuration was read again and cannot be used: the one before stays.
+    ReloadRejected { problem: String },
     /// Somebody did something to a server.
     Action {
         action: Action,
@@ -454,6 +465,7 @@ impl What {
             Self::Transition { .. } => "transition",
             Self::CatalogChanged { .. } => "catalog_changed",
             Self::Reloaded { .. } => "reloaded",
+            Self::ReloadRejected { .. } => "reload_rejected",
             Self::Action { .. } => "action",
         }
     }

@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use super::model::{GatewayReport, Health, ServerState};
 use super::servers;
 use crate::front::Front;
+use crate::gateway::Gateway;
 use crate::observed::unix_ms;
+use crate::timestamp;
 
 pub(crate) fn overview(front: &Front) -> GatewayReport {
     let gateway = &front.gateway;
@@ -17,7 +19,8 @@ pub(crate) fn overview(front: &Front) -> GatewayReport {
     let draining = gateway.draining.is_cancelled();
     let troubled = servers.iter().any(|server| {
         let up = matches!(server.state, ServerState::Connected | ServerState::PerClient);
-        server.state == ServerState::Unusable || server.degraded || (server.enabled && !up)
+        let down = server.enabled && !up && !server.starting;
+        server.state == ServerState::Unusable || server.degraded || down
     });
     let waiting = gateway.waiting_for();
     let health = if draining {
@@ -48,15 +51,25 @@ pub(crate) fn overview(front: &Front) -> GatewayReport {
         buffered_bytes,
         max_buffered_bytes,
         catalog_version: gateway.hub().catalog().version,
-        warnings: gateway.name_warnings(),
+        warnings: warnings(gateway),
         servers: by_state,
     }
+}
+
+fn warnings(gateway: &Gateway) -> Vec<String> {
+    let rejected = gateway.rejected().map(|(at, problem)| {
+        format!(
+            "the new configuration was not taken at {} and the one before stays in force: {problem}",
+            timestamp::rfc3339(at)
+        )
+    });
+    rejected.into_iter().chain(gateway.name_warnings()).collect()
 }
 
 // === impl ServerState ===
 
 impl ServerState {
-    /// The name used in JSON, on the command line and in metric labels.
+    /// The name used in JSON and in metric labels.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Disabled => "disabled",
@@ -68,6 +81,17 @@ impl ServerState {
             Self::PermanentlyFailed => "permanently_failed",
             Self::PerClient => "per_client",
             Self::Unusable => "unusable",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    /// What people read on the command line.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Disabling => "stopping",
+            Self::PermanentlyFailed => "failed",
+            Self::PerClient => "per client",
+            other => other.as_str(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! How servers are.
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use evergate_runtime::{Generation, StateKind, Status};
 use tokio::time::Instant;
@@ -9,13 +9,18 @@ use super::model::{
     Breaker, Budget, Budgets, CatalogReport, Era, IsolationReport, LogLine, Problem, ServerList,
     ServerLogs, ServerReport, ServerState,
 };
+use super::per_client;
 use super::why::{self, Around};
 use crate::config::{Isolation, Server};
 use crate::gateway::Gateway;
 use crate::observed::unix_ms;
+use crate::remedy;
 
 /// Enough to compare two; all of it would be a way to try guesses at what is secret in it.
 const DIGEST_SHOWN: usize = 12;
+
+/// Most servers need less; one that needs more may have a problem.
+const TO_START: Duration = Duration::from_secs(5);
 
 /// All of them.
 pub(crate) fn servers(gateway: &Gateway) -> ServerList {
@@ -39,8 +44,13 @@ pub(crate) fn logs(
     after: Option<u64>,
 ) -> Result<ServerLogs, Problem> {
     let config = gateway.config();
-    if !config.servers.contains_key(name) {
-        return Err(Problem::unknown_server(name, &config));
+    let server = config.servers.get(name);
+    let server = server.ok_or_else(|| Problem::unknown_server(name, &config))?;
+    if server.isolation == Isolation::PerClient {
+        // Whose lines these are may be another client each time, so there is nothing to go on from.
+        let words = per_client::last_words(gateway, name, server);
+        let lines = (0..).zip(words).map(|(n, text)| LogLine { n, text }).collect();
+        return Ok(ServerLogs { server: name.to_owned(), next: 0, lines });
     }
     let Ok(handle) = gateway.hub().server(name) else {
         return Ok(ServerLogs { server: name.to_owned(), next: 0, lines: Vec::new() });
@@ -58,11 +68,16 @@ fn report(gateway: &Gateway, name: &str, server: &Server) -> ServerReport {
     if let Some(why) = &server.unusable {
         report.state = ServerState::Unusable;
         report.why = format!("Left out: {why}.");
-        report.hint = Some("fix its entry in the configuration; it is read again by itself".into());
+        report.hint = Some(match remedy::unset_variable(why) {
+            Some(name) => format!(
+                "set {name} in the gateway's environment and restart it, or give it a default (`${{{name}:-…}}`)"
+            ),
+            None => "fix its entry in the configuration; it is read again by itself".to_owned(),
+        });
         return report;
     }
     if server.isolation == Isolation::PerClient {
-        per_client(gateway, name, server, &mut report);
+        per_client::fill_in(gateway, name, server, &mut report);
         return report;
     }
     if let Ok(handle) = gateway.hub().server(name) {
@@ -78,6 +93,7 @@ fn unstarted(gateway: &Gateway, name: &str, server: &Server) -> ServerReport {
         name: name.to_owned(),
         state: ServerState::Disabled,
         degraded: false,
+        starting: false,
         since_unix_ms: unix_ms(gateway.started_at()),
         reason: None,
         why: "Not started.".to_owned(),
@@ -102,7 +118,7 @@ fn unstarted(gateway: &Gateway, name: &str, server: &Server) -> ServerReport {
         protocol: None,
         era: None,
         transport: None,
-        target: server.summary.clone(),
+        target: server.place(),
         config_digest: server.connection_digest.chars().take(DIGEST_SHOWN).collect(),
         required: server.required,
         isolation: match server.isolation {
@@ -116,33 +132,24 @@ fn unstarted(gateway: &Gateway, name: &str, server: &Server) -> ServerReport {
     }
 }
 
-fn per_client(gateway: &Gateway, name: &str, server: &Server, report: &mut ServerReport) {
-    let clients = gateway.clients.with_servers();
-    let connections: usize = clients.iter().map(|client| client.private.count(name)).sum();
-    report.connections = Some(connections);
-    if server.disabled {
-        "Switched off by the configuration.".clone_into(&mut report.why);
-        return;
-    }
-    report.state = ServerState::PerClient;
-    report.why = match connections {
-        0 => "Each client has a connection of its own; none has one now.".to_owned(),
-        1 => "Each client has a connection of its own; one has one now.".to_owned(),
-        n => format!("Each client has a connection of its own; {n} have one now."),
-    };
-}
-
 fn fill_in(gateway: &Gateway, server: &Server, status: &Status, report: &mut ServerReport) {
     let now = SystemTime::now();
     let threshold = status.failure_threshold;
-    let around = Around { now, history: &report.history, off_in_file: server.disabled };
+    let around = Around {
+        now,
+        history: &report.history,
+        off_in_file: server.disabled,
+        target: &report.target,
+    };
     let (why, hint) = (why::sentence(status, around), why::hint(status, around));
-    let ms =
-        |duration: std::time::Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    let ms = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
     let age = status.connected_since.and_then(|since| now.duration_since(since).ok());
     let retry = status.next_retry_at.map(|at| at.saturating_duration_since(Instant::now()));
     report.state = status.state.into();
     report.degraded = status.degraded;
+    report.starting = status.state == StateKind::Connecting
+        && status.last_error.is_none()
+        && now.duration_since(status.since).is_ok_and(|since| since < TO_START);
     report.since_unix_ms = unix_ms(status.since);
     report.reason = Some(status.reason.to_string());
     report.why = why;

@@ -6,6 +6,7 @@ use evergate_runtime::{RateLimited, Reason, StateKind, Status};
 use tokio::time::Instant;
 
 use super::model::{Moment, ServerState};
+use crate::remedy;
 
 /// What there is to know of a server besides its status.
 #[derive(Debug, Clone, Copy)]
@@ -14,6 +15,8 @@ pub(super) struct Around<'a> {
     pub(super) history: &'a [Moment],
     /// Off by the configuration's own word.
     pub(super) off_in_file: bool,
+    /// Where it is.
+    pub(super) target: &'a str,
 }
 
 /// The sentence, or two.
@@ -32,18 +35,23 @@ pub(super) fn sentence(status: &Status, around: Around<'_>) -> String {
                 format!("Connecting for {for_long}, attempt {attempts}{}.", said(error.as_ref()))
             }
         },
-        StateKind::Reconnecting => format!(
-            "Lost {for_long} ago because {because}{}. {}{}",
-            said(status.last_error.as_ref()),
-            next_attempt(status),
-            waiting(status),
-        ),
-        StateKind::Disconnected => format!(
-            "Away for {for_long} because {because}{}. Quick attempts are spent. {}{}",
-            said(status.last_error.as_ref()),
-            next_attempt(status),
-            waiting(status),
-        ),
+        StateKind::Reconnecting | StateKind::Disconnected => {
+            let spent = match status.state {
+                StateKind::Disconnected => " Quick attempts are spent.",
+                _ => "",
+            };
+            let what = match (status.generation, status.state) {
+                (None, _) => format!("Not connected yet: {because}"),
+                (_, StateKind::Reconnecting) => format!("Lost {for_long} ago because {because}"),
+                _ => format!("Away for {for_long} because {because}"),
+            };
+            format!(
+                "{what}{}.{spent} {}{}",
+                said(status.last_error.as_ref()),
+                next_attempt(status),
+                waiting(status),
+            )
+        }
         StateKind::Disabling => format!("Being switched off for {for_long}."),
         StateKind::Disabled if around.off_in_file => {
             "Switched off by the configuration.".to_owned()
@@ -60,6 +68,14 @@ pub(super) fn sentence(status: &Status, around: Around<'_>) -> String {
 pub(super) fn hint(status: &Status, around: Around<'_>) -> Option<String> {
     if let Some(revival) = status.reason.revival() {
         return Some(revival.to_owned());
+    }
+    let away = matches!(status.state, StateKind::Reconnecting | StateKind::Disconnected);
+    if away
+        && matches!(status.reason, Reason::TransportLost | Reason::HandshakeFailed)
+        && let Some(error) = &status.last_error
+        && let Some(remedy) = remedy::of_address(error, around.target)
+    {
+        return Some(format!("{remedy}; it is tried again by itself"));
     }
     let hint = match (status.state, status.reason) {
         (StateKind::Disabled, _) if around.off_in_file => {
@@ -157,7 +173,7 @@ fn said(error: Option<&String>) -> String {
 }
 
 /// A reason after "because".
-fn words(reason: Reason) -> &'static str {
+pub(super) fn words(reason: Reason) -> &'static str {
     match reason {
         Reason::SessionLost => "the server no longer knew the session",
         Reason::TransportLost => "the connection broke or could not be made",

@@ -59,7 +59,7 @@ enum Progress {
 }
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// A listing that finds nothing new says nothing. Most take less than this.
+/// A listing that finds nothing new says nothing, and connections of clients are not told one by one. Most take less.
 const LISTING: Duration = Duration::from_secs(2);
 
 // === impl OnServers ===
@@ -165,6 +165,9 @@ impl Begun {
             Action::Restart if self.is_new_connection(server) => {
                 Progress::Done(format!("restarted, connected again after {after}"))
             }
+            Action::Restart if server.state == ServerState::PerClient => {
+                self.all_anew(server, patience)
+            }
             Action::Enable if server.state == ServerState::Connected => {
                 Progress::Done(format!("switched on, connected after {after}"))
             }
@@ -183,6 +186,18 @@ impl Begun {
 
     fn is_new_connection(&self, server: &ServerReport) -> bool {
         server.state == ServerState::Connected && server.generation > self.before.generation
+    }
+
+    /// Each client has its own; whether one of them fails again is not known at once.
+    fn all_anew(&self, server: &ServerReport, patience: Duration) -> Progress {
+        if self.at.elapsed() < patience {
+            return Progress::Underway;
+        }
+        if server.degraded {
+            return Progress::Failed(clean(&server.why));
+        }
+        let connections = count(server.connections.unwrap_or(0), "connection");
+        Progress::Done(format!("{connections} of clients restarted"))
     }
 
     async fn listed(&mut self, server: &ServerReport, patience: Duration) -> Progress {

@@ -45,7 +45,7 @@ fn understood(config: &Config) -> Vec<String> {
             (None, true) => "off: disabled".to_owned(),
             (None, false) => "on".to_owned(),
         };
-        lines.push(format!("{name:<20} {:<40} {state}", server.summary));
+        lines.push(format!("{name:<20} {:<40} {state}", server.place()));
         lines.extend(details(server).map(|detail| format!("  {detail}")));
     }
     lines.push(String::new());

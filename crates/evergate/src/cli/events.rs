@@ -79,7 +79,7 @@ impl Events {
 
 fn concerns(what: &What, name: &str) -> bool {
     match what {
-        What::Hello => false,
+        What::Hello | What::ReloadRejected { .. } => false,
         What::Transition { server, .. }
         | What::CatalogChanged { server, .. }
         | What::Action { server, .. } => server == name,
@@ -112,6 +112,9 @@ fn line(event: &Happening, style: Style) -> String {
                 if parts.is_empty() { "no server changed".to_owned() } else { parts.join("; ") };
             format!("configuration reloaded: {what}")
         }
+        What::ReloadRejected { problem } => {
+            format!("new configuration not taken: {}", clean(problem))
+        }
         What::Action { action, server, by } => {
             let by = by.as_deref().map(|by| format!(" by {}", clean(by))).unwrap_or_default();
             let done = match action {
@@ -143,7 +146,8 @@ mod tests {
             r#"{"n":2,"at_unix_ms":1785499424123,"kind":"catalog_changed","server":"docs","version":7}"#,
             r#"{"n":3,"at_unix_ms":1785499424123,"kind":"reloaded","added":["a","b"],"removed":[],"changed":["docs"]}"#,
             r#"{"n":4,"at_unix_ms":1785499424123,"kind":"reloaded","added":[],"removed":[],"changed":[]}"#,
-            r#"{"n":5,"at_unix_ms":1785499424123,"kind":"action","action":"restart","server":"docs","by":"ops"}"#,
+            r#"{"n":5,"at_unix_ms":1785499424123,"kind":"reload_rejected","problem":"error: x: wants a number"}"#,
+            r#"{"n":6,"at_unix_ms":1785499424123,"kind":"action","action":"restart","server":"docs","by":"ops"}"#,
         ];
         let lines: Vec<String> = events.map(|text| line(&event(text), PLAIN)).into();
         insta::assert_snapshot!(lines.join("\n"), @r"
@@ -151,9 +155,10 @@ mod tests {
         2026-07-31T12:03:44.123Z docs: offers something else now (catalog 7)
         2026-07-31T12:03:44.123Z configuration reloaded: added a, b; changed docs
         2026-07-31T12:03:44.123Z configuration reloaded: no server changed
+        2026-07-31T12:03:44.123Z new configuration not taken: error: x: wants a number
         2026-07-31T12:03:44.123Z docs: restart was asked for by ops
         ");
         let concerned = events.map(|text| concerns(&event(text).what, "docs"));
-        assert_eq!(concerned, [true, true, true, false, true]);
+        assert_eq!(concerned, [true, true, true, false, false, true]);
     }
 }

@@ -45,13 +45,27 @@ impl Logs {
         let Found { mut client, again } = self.gateway.find().await?;
         let server = running::server(&client, &self.server).await?;
         let logs: ServerLogs = client.get(&["servers", &self.server, "logs"]).await?;
+        let report: ServerReport = client.parsed(server.get().as_bytes())?;
+        let of_clients = report.connections.is_some();
         if logs.lines.is_empty() {
-            self.explain(&client.parsed(server.get().as_bytes())?)?;
+            self.explain(&report)?;
+        } else if of_clients {
+            let name = clean(&report.name);
+            hint(&format!(
+                "evergate: each client has a process of {name} of its own; this is of the one that failed last, or \
+                 else began last"
+            ));
         }
         let first = self.lines.map_or(0, |lines| logs.lines.len().saturating_sub(lines));
         print(&logs.lines[first..])?;
         if !self.follow {
             return Ok(());
+        }
+        if of_clients {
+            let name = clean(&report.name);
+            return Err(Failure::usage(format!(
+                "each client has a process of {name} of its own: there is no one log to follow"
+            )));
         }
         let mut next = logs.next;
         let gone = terminal::reader_gone();
@@ -109,7 +123,7 @@ impl Logs {
         let child = place.starts_with("stdio") || server.transport.as_deref() == Some("stdio");
         match (child, server.connections) {
             (_, Some(_)) => hint(&format!(
-                "evergate: each client has a process of {name} of its own, and what they write is not kept"
+                "evergate: each client has a process of {name} of its own, and none has written anything lately"
             )),
             (true, None) => hint(&format!("evergate: {name} has not written anything yet")),
             (false, None) if self.follow => {

@@ -1,6 +1,6 @@
 //! Which running gateway a command is about, and the key that opens it.
 //!
-//! A gateway with a state directory says there where it is (`control.json`). So it is found by its `--state-dir`, by its
+//! A gateway with a state directory says there where it is (`control-PID.json`). So it is found by its `--state-dir`, by its
 //! `--config`, or, if it is the only one of this user, without a word. `--url` leads to all others, and to those on other
 //! machines.
 
@@ -105,7 +105,7 @@ impl GatewayArgs {
         }
         if let Some(dir) = &self.state_dir {
             let what = format!("the state directory {}", dir.display());
-            let client = opened(in_folder(dir)?, key, &what)?;
+            let client = opened(in_folder(dir).await?, key, &what)?;
             return Ok(Found { client, again: self.clone() });
         }
         if !self.config.is_empty() {
@@ -117,7 +117,7 @@ impl GatewayArgs {
                     format!("cannot tell where a gateway with {names} keeps its state: give --url");
                 return Err(Failure::usage(what));
             };
-            let client = opened(in_folder(&dir)?, key, &names)?;
+            let client = opened(in_folder(&dir).await?, key, &names)?;
             return Ok(Found { client, again: self.clone() });
         }
         self.only_one(key).await
@@ -128,8 +128,7 @@ impl GatewayArgs {
         let all = everywhere();
         let mut running = all.running;
         if running.len() > 1 {
-            // Process ids are given to others after a crash. Whoever does not listen is not it.
-            running = listening(running).await;
+            running = distinct(running).await;
         }
         if running.len() > 1
             && let Some(here) = of_this_folder(&running)
@@ -144,12 +143,23 @@ impl GatewayArgs {
             return Ok(Found { client, again: Self { state_dir: Some(folder), ..self.clone() } });
         }
         let url = Url::parse(USUAL_URL).map_err(Failure::from)?;
-        let client = AdminClient::new(url.clone(), key)?;
+        match self.unnamed(url).await? {
+            Some(found) => Ok(found),
+            None => Err(nobody(&all.died, &all.closed)),
+        }
+    }
+
+    /// Whoever is at an address that nobody named. It gets no key: it may be anybody.
+    async fn unnamed(&self, url: Url) -> Result<Option<Found>, Failure> {
+        let client = AdminClient::new(url, None)?;
         match client.get_raw(&["gateway"]).await {
-            Err(error) if error.is_nobody_there() => Err(nobody(&all.died, &all.closed)),
-            Err(ClientError::NotTheApi { .. }) => Err(nobody(&all.died, &all.closed)),
+            Err(error) if error.is_nobody_there() => Ok(None),
+            Err(ClientError::NotTheApi { .. }) => Ok(None),
+            Err(ClientError::KeyNeeded { url, .. }) => Err(Failure::no_permission(format!(
+                "whoever is at {url} wants a key, and nobody said that it may have yours: give --url {url}"
+            ))),
             // Whatever else it has to say it will say again.
-            _ => Ok(Found { client, again: Self { url: Some(url), ..self.clone() } }),
+            _ => Ok(Some(Found { client, again: self.clone() })),
         }
     }
 
@@ -182,24 +192,44 @@ fn everywhere() -> Everywhere {
     folders.sort();
     folders.push(PathBuf::from(SYSTEM_DIR));
     for folder in folders {
-        match state::read_control(&folder) {
-            Ok(Some(control)) if control.is_of_a_dead_process() => found.died.push(control),
-            Ok(Some(control)) => found.running.push(Known { folder, control }),
-            Ok(None) => {}
+        match state::read_controls(&folder) {
+            Ok(controls) => found.add(&folder, controls),
             Err(error) => found.closed.push(error.to_string()),
         }
     }
     found
 }
 
-fn in_folder(folder: &Path) -> Result<Said, Failure> {
-    let control = state::read_control(folder);
-    let control = control.map_err(|error| Failure::unavailable(error.to_string()))?;
-    Ok(match control {
-        Some(control) if control.is_of_a_dead_process() => Said::Died(control),
-        Some(control) => Said::Runs(control),
-        None => Said::Nothing,
-    })
+// === impl Everywhere ===
+
+impl Everywhere {
+    fn add(&mut self, folder: &Path, controls: Vec<Control>) {
+        for control in controls {
+            if control.is_of_a_dead_process() {
+                self.died.push(control);
+            } else {
+                self.running.push(Known { folder: folder.to_owned(), control });
+            }
+        }
+    }
+}
+
+async fn in_folder(folder: &Path) -> Result<Said, Failure> {
+    let controls = state::read_controls(folder);
+    let controls = controls.map_err(|error| Failure::unavailable(error.to_string()))?;
+    let mut found = Everywhere::default();
+    found.add(folder, controls);
+    if found.running.len() > 1 {
+        found.running = distinct(found.running).await;
+    }
+    match found.running.pop() {
+        Some(last) if !found.running.is_empty() => {
+            found.running.push(last);
+            Err(several(&found.running))
+        }
+        Some(only) => Ok(Said::Runs(only.control)),
+        None => Ok(found.died.into_iter().next().map_or(Said::Nothing, Said::Died)),
+    }
 }
 
 fn opened(said: Said, key: Option<Secret>, where_: &str) -> Result<AdminClient, Failure> {
@@ -225,7 +255,20 @@ fn known_key(url: &Url) -> Option<Secret> {
         admin_client::parse_url(&known.control.url)
             .is_ok_and(|there| there.origin() == url.origin())
     };
-    everywhere().running.into_iter().find(same).map(|known| known.control.key)
+    let there = everywhere().running.into_iter().filter(same);
+    there.max_by_key(|known| known.control.since_unix_ms).map(|known| known.control.key)
+}
+
+/// Those that are really there. Process ids are given to others after a crash, so whoever does not listen is not it; and of
+/// two at the same address the later has taken it over from the other, which is about to end.
+async fn distinct(running: Vec<Known>) -> Vec<Known> {
+    let mut running = listening(running).await;
+    let all = running.clone();
+    running.retain(|known| {
+        let later = |other: &Known| other.control.since_unix_ms > known.control.since_unix_ms;
+        !all.iter().any(|other| other.control.url == known.control.url && later(other))
+    });
+    running
 }
 
 async fn listening(running: Vec<Known>) -> Vec<Known> {
@@ -254,8 +297,10 @@ fn several(running: &[Known]) -> Failure {
         format!("\n  {}  process {}  {files}", control.url, control.pid)
     };
     let lines: String = running.iter().map(line).collect();
+    let apart = running.windows(2).all(|two| two[0].folder != two[1].folder);
+    let with = if apart { "--config or --url" } else { "--url" };
     Failure::usage(format!(
-        "{} gateways are running: say which one with --config or --url{lines}",
+        "{} gateways are running: say which one with {with}{lines}",
         running.len()
     ))
 }
@@ -269,4 +314,33 @@ fn nobody(died: &[Control], closed: &[String]) -> Failure {
     let lines: Vec<String> =
         std::iter::once(first).chain(died).chain(closed.iter().cloned()).collect();
     Failure::unavailable(lines.join("\n  "))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_is_at_an_address_that_nobody_named_gets_no_key() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let stranger = async {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut request = vec![0; 4096];
+            let read = socket.read(&mut request).await.unwrap();
+            let answer = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n";
+            socket.write_all(answer.as_bytes()).await.unwrap();
+            String::from_utf8_lossy(&request[..read]).to_ascii_lowercase()
+        };
+        let key = Secret::new("hunter2-0123456789abcdef").unwrap();
+        let args = GatewayArgs { url: None, config: Vec::new(), state_dir: None, key: Some(key) };
+        let (found, request) = tokio::join!(args.unnamed(Url::parse(&url).unwrap()), stranger);
+        assert!(request.starts_with("get /api/v1/gateway"), "{request}");
+        assert!(!request.contains("authorization") && !request.contains("hunter2"), "{request}");
+        let said = format!("{:?}", found.unwrap_err());
+        assert!(said.contains(&format!("give --url {url}")), "{said}");
+    }
 }

@@ -22,7 +22,7 @@ use table::Snapshot;
 /// Servers in trouble come first, with what is wrong and when the next attempt is due. CALLS are with the server, HELD
 /// wait for it, RECONNECTS counts the connections made beyond the first.
 ///
-/// Exits with 0 if every server that is switched on is connected (or every SERVER that was named), with 1 if not,
+/// Exits with 0 if every server that is switched on is connected or has just been started (or every SERVER that was named), with 1 if not,
 /// with 69 if there is no gateway.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
@@ -107,7 +107,9 @@ impl Status {
     /// Of servers that were named more is expected than that they are off on purpose.
     fn is_well(&self, snapshot: &Snapshot) -> bool {
         let serves = |server: &ServerReport| {
-            matches!(server.state, ServerState::Connected | ServerState::PerClient)
+            server.state == ServerState::Connected
+                || server.starting
+                || (server.state == ServerState::PerClient && !server.degraded)
         };
         if self.servers.is_empty() {
             snapshot.gateway.status == Health::Healthy

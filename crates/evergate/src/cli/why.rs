@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::running::{self, Found, GatewayArgs};
 use super::terminal::{COMFORTABLE, Colour, Style};
-use super::words::{clean, count, countdown, look, moment, span, state_look, wrap};
+use super::words::{clean, count, is_troubled, look, moment, span, state_look, wrap};
 use crate::admin::model::{GatewayReport, ServerReport, ServerState};
 use crate::exit_code::Failure;
 use crate::output;
@@ -73,7 +73,8 @@ fn lines(server: &ServerReport, gateway: &GatewayReport, style: Style) -> Vec<St
         lines.extend(words.iter().map(|line| format!("  | {}", clean(line)).trim_end().to_owned()));
     }
     let lately = &server.history[server.history.len().saturating_sub(LATELY)..];
-    if lately.len() > 1 {
+    // One that was always well has nothing to tell.
+    if lately.len() > 1 || (lately.len() == 1 && is_troubled(server)) {
         lines.extend(section("Lately"));
         lines.extend(lately.iter().map(|then| {
             let word = state_look(then.state).word;
@@ -97,18 +98,11 @@ fn facts(server: &ServerReport, gateway: &GatewayReport) -> Vec<(&'static str, S
     let mut add = |label, value: String| facts.push((label, value));
     let since = server.since_unix_ms;
     add("Since", format!("{} ({})", moment(since), ago(since)));
-    if let Some(ms) = server.next_retry_ms {
-        let attempts = match server.attempts {
-            0 => String::new(),
-            attempts => format!(", after {}", count(attempts as usize, "attempt")),
-        };
-        add("Next try", format!("{}{attempts}", countdown(ms)));
-    }
     if let Some(error) = &server.last_error {
         let when = server.last_error_unix_ms.map(|then| format!("{}: ", ago(then)));
         add("Last error", format!("{}{}", when.unwrap_or_default(), clean(error)));
     }
-    add("Where", place(server));
+    add("Where", place(server, gateway));
     if let Some(connection) = connection(server) {
         add("Connection", connection);
     }
@@ -127,9 +121,13 @@ fn facts(server: &ServerReport, gateway: &GatewayReport) -> Vec<(&'static str, S
     facts
 }
 
-fn place(server: &ServerReport) -> String {
+fn place(server: &ServerReport, gateway: &GatewayReport) -> String {
     let mut parts = vec![clean(&server.target)];
-    if server.required {
+    let off = server.state == ServerState::Disabled;
+    if server.required && off && gateway.ready {
+        // Off by the configuration: nobody waits for it.
+        parts.push("required once it is switched on".to_owned());
+    } else if server.required {
         parts.push("required: nothing is ready without it".to_owned());
     }
     parts.join("; ")
@@ -185,6 +183,13 @@ fn advice(server: &ServerReport) -> Vec<String> {
             advice.push(restart("makes a new connection, if it does not get better by itself"));
             advice.extend(logs);
         }
+        ServerState::PerClient if server.degraded => {
+            if server.connections.is_some_and(|connections| connections > 0) {
+                advice.push(restart("makes the connections of all clients anew"));
+            }
+            advice
+                .push("or wait for the next client, which gets a connection of its own".to_owned());
+        }
         ServerState::Connected | ServerState::PerClient if server.hint.is_some() => {}
         ServerState::Connected | ServerState::PerClient => {
             advice.push("nothing: it works".to_owned());
@@ -206,6 +211,8 @@ fn advice(server: &ServerReport) -> Vec<String> {
         ServerState::Disabled | ServerState::Disabling => {
             advice.push(format!("`evergate enable {name}` switches it on"));
         }
+        ServerState::Unknown => advice
+            .push("use `evergate` of the gateway's own version, which knows this state".to_owned()),
         ServerState::Unusable => {
             advice.push("`evergate check` says how the configuration is understood".to_owned());
         }
@@ -254,6 +261,25 @@ mod tests {
     }
 
     #[test]
+    fn a_required_server_that_is_off_is_not_waited_for() {
+        let off = json!({ "state": "disabled", "enabled": false, "required": true });
+        assert!(shown(off.clone(), 80).contains("required once it is switched on"));
+        let waits = lines(
+            &samples::server(off),
+            &samples::gateway(json!({ "ready": false })),
+            Style { width: Some(80), height: None, colour: false },
+        );
+        assert!(waits.join("\n").contains("nothing is ready without it"));
+    }
+
+    #[test]
+    fn the_only_moment_of_a_server_that_never_worked_is_told() {
+        let moment = json!({ "at_unix_ms": samples::NOW, "state": "permanently_failed", "reason": "invalid_config", "generation": null });
+        let text = shown(json!({ "state": "permanently_failed", "history": [moment] }), 80);
+        assert!(text.contains("Lately\n") && text.contains("invalid_config"), "{text}");
+    }
+
+    #[test]
     fn every_state_says_what_can_be_done() {
         let states = [
             json!({}),
@@ -264,6 +290,7 @@ mod tests {
             json!({ "state": "permanently_failed" }),
             json!({ "state": "disabled" }),
             json!({ "state": "per_client" }),
+            json!({ "state": "per_client", "degraded": true, "connections": 2 }),
             json!({ "state": "unusable" }),
         ];
         let advice = states.map(|more| {

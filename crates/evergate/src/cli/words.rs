@@ -15,6 +15,7 @@ pub(super) struct Look {
 
 /// The last rank that needs looking at.
 const LAST_TROUBLE: u8 = 4;
+const WELL: u8 = 5;
 
 pub(super) fn look(server: &ServerReport) -> Look {
     if server.state == ServerState::Connected && refusing(server).is_some() {
@@ -25,25 +26,28 @@ pub(super) fn look(server: &ServerReport) -> Look {
             rank: LAST_TROUBLE,
         };
     }
-    if server.state == ServerState::Connected && server.degraded {
+    let may_fail = matches!(server.state, ServerState::Connected | ServerState::PerClient);
+    if may_fail && server.degraded {
         return Look { symbol: '◐', word: "failing", colour: Colour::Yellow, rank: LAST_TROUBLE };
     }
-    state_look(server.state)
+    let look = state_look(server.state);
+    // One that has just been started is not in trouble.
+    if server.starting { Look { rank: WELL, ..look } } else { look }
 }
 
 pub(super) fn state_look(state: ServerState) -> Look {
-    let (symbol, word, colour, rank) = match state {
-        ServerState::Unusable => ('✖', "unusable", Colour::Red, 0),
-        ServerState::PermanentlyFailed => ('✖', "failed", Colour::Red, 0),
-        ServerState::Disconnected => ('✖', "disconnected", Colour::Red, 1),
-        ServerState::Reconnecting => ('◐', "reconnecting", Colour::Yellow, 2),
-        ServerState::Connecting => ('◐', "connecting", Colour::Yellow, 3),
-        ServerState::Connected => ('●', "connected", Colour::Green, 5),
-        ServerState::PerClient => ('●', "per client", Colour::Green, 5),
-        ServerState::Disabling => ('○', "stopping", Colour::Dim, 6),
-        ServerState::Disabled => ('○', "disabled", Colour::Dim, 7),
+    let (symbol, colour, rank) = match state {
+        ServerState::Unusable | ServerState::PermanentlyFailed => ('✖', Colour::Red, 0),
+        ServerState::Disconnected => ('✖', Colour::Red, 1),
+        ServerState::Reconnecting => ('◐', Colour::Yellow, 2),
+        ServerState::Connecting => ('◐', Colour::Yellow, 3),
+        // Whether that is trouble its gateway knows.
+        ServerState::Unknown => ('?', Colour::Yellow, WELL),
+        ServerState::Connected | ServerState::PerClient => ('●', Colour::Green, WELL),
+        ServerState::Disabling => ('○', Colour::Dim, 6),
+        ServerState::Disabled => ('○', Colour::Dim, 7),
     };
-    Look { symbol, word, colour, rank }
+    Look { symbol, word: state.word(), colour, rank }
 }
 
 /// Why calls to it are refused now, if they are.

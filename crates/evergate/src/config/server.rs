@@ -9,6 +9,7 @@ use http::header::AUTHORIZATION;
 
 use super::finding::Severity;
 use super::gateway::Gateway;
+use super::launched;
 use super::reader::Reader;
 use super::tools::{self, ToolRules};
 use super::{digest, lifecycle};
@@ -20,6 +21,8 @@ pub(crate) struct Server {
     pub(crate) settings: Settings,
     /// Where it is, fit to be shown.
     pub(crate) summary: String,
+    /// What its command starts, if that is known to start something else: the package that `npx` is given.
+    pub(crate) launched: Option<String>,
     /// Off by the file's own word.
     pub(crate) disabled: bool,
     /// Why it cannot be used although the file wants it: a variable that is not set.
@@ -109,11 +112,20 @@ impl Server {
         !self.disabled && self.unusable.is_none()
     }
 
+    /// Where it is and what is started there, fit to be shown.
+    pub(crate) fn place(&self) -> String {
+        match &self.launched {
+            Some(launched) => format!("{} {launched}", self.summary),
+            None => self.summary.clone(),
+        }
+    }
+
     /// A server of which nothing is said but how to reach it.
     pub(crate) fn plain(settings: Settings) -> Self {
         Self {
             settings,
             summary: String::new(),
+            launched: None,
             disabled: false,
             unusable: None,
             required: false,
@@ -131,7 +143,7 @@ pub(super) fn read(name: &str, reader: &mut Reader<'_>, gateway: &Gateway) -> Op
     for key in MEANT_FOR_CLIENTS {
         reader.take(key);
     }
-    let (settings, summary) = target(reader);
+    let (settings, summary, launched) = target(reader);
     let tools = tools::read(reader);
     let isolations = [("shared", Isolation::Shared), ("per_client", Isolation::PerClient)];
     let isolation = reader.choice("isolation", &isolations).unwrap_or_default();
@@ -163,6 +175,7 @@ pub(super) fn read(name: &str, reader: &mut Reader<'_>, gateway: &Gateway) -> Op
     Some(Server {
         settings,
         summary: summary?,
+        launched,
         disabled,
         unusable,
         required,
@@ -174,14 +187,15 @@ pub(super) fn read(name: &str, reader: &mut Reader<'_>, gateway: &Gateway) -> Op
     })
 }
 
-/// Where the server is, and that fit to be shown. Without the latter it is nowhere, and the settings are only good for
-/// finding what else is wrong with the entry.
-fn target(reader: &mut Reader<'_>) -> (Settings, Option<String>) {
+/// Where the server is, and that fit to be shown, and what is started there. Without the second it is nowhere, and the
+/// settings are only good for finding what else is wrong with the entry.
+fn target(reader: &mut Reader<'_>) -> (Settings, Option<String>, Option<String>) {
     let command = reader.string("command");
     let url = reader.string("url");
     let kind = reader.choice("type", KINDS);
     let kind = kind.or(reader.choice("transport", KINDS));
     let args = reader.strings("args").unwrap_or_default();
+    let launched = command.as_deref().and_then(|command| launched::name(command, &args));
     let (env, headers) = (reader.pairs("env"), reader.pairs("headers"));
     let cwd = reader.string("cwd");
     let child = |command: String| {
@@ -197,11 +211,11 @@ fn target(reader: &mut Reader<'_>) -> (Settings, Option<String>) {
     match (reader.has("command"), reader.has("url")) {
         (true, true) => {
             reader.error("", "has both a command and a url: remove one of them");
-            (remote(HttpKind::Auto), None)
+            (remote(HttpKind::Auto), None, None)
         }
         (false, false) => {
             reader.error("", "has neither a command nor a url");
-            (child("none".to_owned()), None)
+            (child("none".to_owned()), None, None)
         }
         (true, false) => {
             if !matches!(kind, None | Some(Kind::Stdio)) {
@@ -209,14 +223,14 @@ fn target(reader: &mut Reader<'_>) -> (Settings, Option<String>) {
             }
             let command = command.unwrap_or_default();
             let summary = format!("stdio: {command}");
-            (child(command), Some(summary))
+            (child(command), Some(summary), launched)
         }
         (false, true) => {
             let Kind::Http(kind) = kind.unwrap_or(Kind::Http(HttpKind::Auto)) else {
                 reader.error("type", "is \"stdio\", but the server has a url");
-                return (remote(HttpKind::Auto), None);
+                return (remote(HttpKind::Auto), None, None);
             };
-            (remote(kind), Some(format!("http: {}", without_secrets(&url))))
+            (remote(kind), Some(format!("http: {}", without_secrets(&url))), None)
         }
     }
 }

@@ -52,15 +52,21 @@ export function forgetNotice() {
 }
 
 export function actions(server) {
-  // Then there is nothing to act on: the configuration cannot be used, or each client has a connection of its own.
-  if (server.state === "unusable" || server.isolation === "per_client") return null;
-  const names = server.enabled === false || server.state === "disabled" ? ["enable"] : ["refresh", "restart", "disable"];
+  // Then there is nothing to act on: the configuration cannot be used, or no client has a connection of its own.
+  if (server.state === "unusable" || (server.isolation === "per_client" && !server.connections)) return null;
+  const names = possible(server);
   return h("div", { class: "buttons", role: "group", "aria-label": "Actions" }, names.map((name) =>
     h("button", {
       key: name, type: "button", class: `button ${name === "enable" ? "primary" : ""}`,
       "aria-disabled": busy ? "true" : null,
       on: { click: () => busy || act(server, name) },
     }, ACTIONS[name].label)));
+}
+
+function possible(server) {
+  // The next client would have one again.
+  if (server.isolation === "per_client") return ["refresh", "restart"];
+  return server.enabled === false || server.state === "disabled" ? ["enable"] : ["refresh", "restart", "disable"];
 }
 
 async function act(server, name) {

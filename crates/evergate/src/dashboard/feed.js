@@ -49,6 +49,8 @@ function sentence(event) {
       return [server, " changed what it offers"];
     case "reloaded":
       return ["Configuration read again", changes(event)];
+    case "reload_rejected":
+      return ["New configuration not taken: ", theirs(event.problem, 200)];
     case "action":
       return [server, ` ${words(event.action)} asked for`, h("span", { class: "quiet" }, event.by ? [" by ", theirs(event.by, 40)] : "")];
     default:

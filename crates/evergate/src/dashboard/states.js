@@ -30,7 +30,7 @@ export function look(state) {
 /** How a server looks: a connected one may still be in trouble. */
 export function lookOf(server) {
   if (server.state === "connected" && server.breaker?.open) return STATES.limited;
-  if (server.state === "connected" && server.degraded) return STATES.degraded;
+  if ((server.state === "connected" || server.state === "per_client") && server.degraded) return STATES.degraded;
   return look(server.state);
 }
 

@@ -41,6 +41,22 @@ pub(super) fn has(path: &str) -> bool {
     path == "/api" || path.starts_with("/api/") || is_metrics(path)
 }
 
+/// For whoever asks here while another listener has the answers: with or without a key there is nothing here.
+pub(super) async fn elsewhere<B>(request: &mut Request<B>) -> Reply
+where
+    B: http_body::Body<Data = Bytes> + Send + Unpin,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let words =
+        "the admin API and the metrics are at another address: that of gateway.admin_listen";
+    let problem = Problem::new(ProblemCode::UnknownPath, words);
+    let mut reply = body::typed(status(problem.error.code), &problem);
+    if !incoming::discard(request.body_mut()).await {
+        body::close_after(&mut reply);
+    }
+    reply
+}
+
 pub(super) async fn answer<B>(
     front: &Arc<Front>,
     policy: &Policy,

@@ -1,5 +1,7 @@
 //! Servers that each client has for itself: a hub per client and server, closed when idle or when the client ends.
 
+mod failures;
+
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +19,8 @@ use super::news;
 use super::server_settings;
 use super::view::{Stamp, View};
 use crate::config::{Isolation, Server};
+
+pub(crate) use failures::{PastFailures, is_troubled};
 
 /// How long an idle connection may take to close.
 const CLOSING: Duration = Duration::from_secs(10);
@@ -151,6 +155,11 @@ impl PrivateServers {
         }
     }
 
+    /// One of them, if it runs.
+    pub(crate) fn handle(&self, name: &str) -> Option<ServerHandle> {
+        self.state().servers.get(name)?.hub.as_ref()?.server(name).ok()
+    }
+
     /// Those that run.
     pub(crate) fn handles(&self) -> Vec<ServerHandle> {
         let state = self.state();
@@ -234,6 +243,7 @@ impl PrivateServers {
                 continue;
             }
             private.last_catalog = hub.catalog().server(name).cloned();
+            private.note_failure(gateway, name);
             let within = if wanted { CLOSING } else { FINISHING };
             closed.extend(private.hub.take().map(|hub| (hub, within)));
         }
@@ -247,6 +257,9 @@ impl PrivateServers {
 
     pub(super) fn close_all(&self, gateway: &Arc<Gateway>) {
         let servers = std::mem::take(&mut self.state().servers);
+        for (name, private) in &servers {
+            private.note_failure(gateway, name);
+        }
         for hub in servers.into_values().filter_map(|private| private.hub) {
             close(gateway, hub, CLOSING);
         }
@@ -275,6 +288,14 @@ impl PrivateServers {
 // === impl Private ===
 
 impl Private {
+    /// Before it is given up.
+    fn note_failure(&self, gateway: &Gateway, name: &str) {
+        let handle = self.hub.as_ref().and_then(|hub| hub.server(name).ok());
+        if let Some(handle) = handle {
+            gateway.past_failures.note(name, &self.digest, handle.status());
+        }
+    }
+
     fn newest_catalog(&self, name: &str) -> Option<Arc<ServerCatalog>> {
         let live = self.hub.as_ref().and_then(|hub| hub.catalog().server(name).cloned());
         live.or_else(|| self.last_catalog.clone())

@@ -1,7 +1,7 @@
 //! A new configuration in place of the running one. Only servers that changed are touched.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::SystemTime;
 
 use evergate_runtime::{Catalog, InvalidSettings};
@@ -22,6 +22,20 @@ pub(crate) struct Changes {
 // === impl Gateway ===
 
 impl Gateway {
+    /// A new configuration was not taken; the running one stays. `problem` is the first thing that is wrong with it.
+    pub(crate) fn reject(&self, problem: &str) {
+        let now = SystemTime::now();
+        let mut rejected = self.rejected.lock().unwrap_or_else(PoisonError::into_inner);
+        *rejected = Some((now, problem.to_owned()));
+        drop(rejected);
+        self.observed.feed.add(now, What::ReloadRejected { problem: problem.to_owned() });
+    }
+
+    /// When the newest configuration was not taken, and why, if that was so.
+    pub(crate) fn rejected(&self) -> Option<(SystemTime, String)> {
+        self.rejected.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Applies a configuration that was checked. Calls on servers that did not change are not disturbed; a server that
     /// is gone or changed finishes the calls it has.
     pub(crate) fn reload(self: &Arc<Self>, config: Config) -> Result<Changes, InvalidSettings> {
@@ -81,6 +95,7 @@ impl Gateway {
             self.observed.forget(name);
         }
         let Changes { added, changed, removed } = changes.clone();
+        *self.rejected.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.observed.feed.add(SystemTime::now(), What::Reloaded { added, removed, changed });
         self.close_idle_servers();
         self.reloaded.notify_one();

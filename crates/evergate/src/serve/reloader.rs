@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::policy;
 use super::signals::Hangups;
 use super::supervisor::{self, News};
-use crate::config::{Config, Sources};
+use crate::config::{Config, Severity, Sources};
 use crate::front::Front;
 use crate::gateway::Gateway;
 
@@ -68,14 +68,21 @@ async fn keep_up(
         }
         known = now;
         supervisor::tell(News::Reloading);
-        let applied = load(&sources).is_some_and(|config| apply(&gateway, config, &also));
-        gateway.observed.metrics.reloaded(applied);
+        let applied = load(&sources).and_then(|config| apply(&gateway, config, &also));
+        gateway.observed.metrics.reloaded(applied.is_ok());
+        if let Err(problem) = applied {
+            gateway.reject(&problem);
+        }
         supervisor::tell(News::Reloaded);
     }
 }
 
-/// Says whether it is in force now.
-fn apply(gateway: &Arc<Gateway>, mut config: Config, also: &impl Fn(&Config)) -> bool {
+/// Puts it in force, or says what is wrong with it.
+fn apply(
+    gateway: &Arc<Gateway>,
+    mut config: Config,
+    also: &impl Fn(&Config),
+) -> Result<(), String> {
     let running = gateway.config();
     let (before, after) = (&running.gateway, &mut config.gateway);
     if before.listen != after.listen
@@ -109,22 +116,23 @@ fn apply(gateway: &Arc<Gateway>, mut config: Config, also: &impl Fn(&Config)) ->
                 removed = changes.removed.join(", "),
                 "configuration reloaded"
             );
-            true
+            Ok(())
         }
         Err(error) => {
             tracing::error!(%error, "the new configuration cannot be used: the running one stays");
-            false
+            Err(error.to_string())
         }
     }
 }
 
-fn load(sources: &Sources) -> Option<Config> {
+/// Reads it, or says the first thing that is wrong with it.
+fn load(sources: &Sources) -> Result<Config, String> {
     let config = match sources.load(&|name| std::env::var(name).ok()) {
         Ok(config) => config,
         Err(error) => {
             let error = format!("{:#}", anyhow::Error::from(error));
             tracing::error!(error, "the new configuration cannot be read: the running one stays");
-            return None;
+            return Err(error);
         }
     };
     if config.has_errors() {
@@ -132,9 +140,10 @@ fn load(sources: &Sources) -> Option<Config> {
             tracing::error!("{finding}");
         }
         tracing::error!("the new configuration cannot be used: the running one stays");
-        return None;
+        let first = config.findings.iter().find(|finding| finding.severity == Severity::Error);
+        return Err(first.map(ToString::to_string).unwrap_or_default());
     }
-    Some(config)
+    Ok(config)
 }
 
 /// A hash of all files; one that cannot be read counts as empty. Blocks. To be taken for the first time as soon as the

@@ -51,12 +51,17 @@ async fn a_parked_server_can_be_tried_again() {
     reaches(&gateway, "broken", "permanently_failed").await;
     for action in ["restart", "enable"] {
         let path = format!("servers/broken/{action}");
+        let before = get(&gateway, "servers/broken").await["since_unix_ms"].clone();
         assert_eq!(
             post(&gateway, &path, &json!({})).await.status,
             StatusCode::ACCEPTED,
             "{action}"
         );
-        reaches(&gateway, "broken", "permanently_failed").await;
+        until("it was tried, and given up again", async || {
+            let broken = get(&gateway, "servers/broken").await;
+            broken["state"] == "permanently_failed" && broken["since_unix_ms"] != before
+        })
+        .await;
     }
 }
 

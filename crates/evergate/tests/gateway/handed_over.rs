@@ -220,6 +220,35 @@ async fn a_call_under_way_is_answered_while_others_wait_for_the_next_gateway() {
 }
 
 #[tokio::test]
+async fn commands_find_the_gateway_that_took_the_socket_over() {
+    let http = web().await;
+    let supervisor = Supervisor::new(&servers(json!({ "web": at(&http) })));
+    let found = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_evergate"));
+        command
+            .args(["status", "--json", "--state-dir"])
+            .arg(supervisor.folder.path().join("state"));
+        let output = command.env_remove("EVERGATE_KEY").output().unwrap();
+        let said: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        said["gateway"]["pid"].as_u64()
+    };
+    let old = supervisor.start();
+    assert_eq!(found(), Some(u64::from(old.child.id())));
+    let session = Http::new(&old.url).initialize().await;
+    let held = tokio::spawn(async move { session.call("web__hold", json!({})).await });
+    crate::kit::soon("it is under way", http.server().wait_for(|now| now.calls == 1)).await;
+    old.signal(Signal::TERM);
+    supervisor.hears("STOPPING=1");
+    let new = supervisor.start();
+    let pid = u64::from(new.child.id());
+    until("the new one is found while the old one drains", async || found() == Some(pid)).await;
+    http.server().release_held();
+    held.await.unwrap();
+    old.ends().await;
+    assert_eq!(found(), Some(pid));
+}
+
+#[tokio::test]
 async fn the_supervisor_is_told_what_it_wants_to_know() {
     let http = web().await;
     let config = servers(json!({ "web": at(&http) }));

@@ -32,17 +32,22 @@ impl Home {
     async fn start(&mut self, name: &str) -> (String, u32) {
         let file = self.path().join(name).display().to_string();
         std::fs::write(&file, json!({ "mcpServers": { "docs": child(&[]) } }).to_string()).unwrap();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_evergate"));
-        command.args(["--listen", "127.0.0.1:0", "--config", &file]).env("HOME", self.path());
-        command.env_remove("XDG_STATE_HOME").stdin(Stdio::null());
-        let gateway = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let pid = gateway.id();
-        self.gateways.push(gateway);
+        let pid = self.launch(&file);
         until("it can be found", async || {
             self.run(&["status", "docs", "--config", &file]).code == 0
         })
         .await;
         (file, pid)
+    }
+
+    fn launch(&mut self, file: &str) -> u32 {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_evergate"));
+        command.args(["--listen", "127.0.0.1:0", "--config", file]).env("HOME", self.path());
+        command.env_remove("XDG_STATE_HOME").stdin(Stdio::null());
+        let gateway = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let pid = gateway.id();
+        self.gateways.push(gateway);
+        pid
     }
 }
 
@@ -86,6 +91,29 @@ async fn the_only_one_needs_no_introduction_and_of_several_one_must_be_named() {
     let ended = home.run(&["status", "--config", &two]);
     assert_eq!(ended.code, 69);
     assert!(ended.err.contains("no gateway is running with"), "{}", ended.err);
+}
+
+#[tokio::test]
+async fn a_second_gateway_with_the_same_configuration_does_not_hide_the_first() {
+    let mut home = Home::new();
+    let (file, first) = home.start("one.json").await;
+    let second = home.launch(&file);
+    let by_config = ["status", "--json", "--config", &file];
+    until("both are named", async || home.run(&by_config).code == 64).await;
+    let both = home.run(&by_config);
+    assert!(both.err.contains("2 gateways are running: say which one with --url"), "{}", both.err);
+    for pid in [first, second] {
+        assert!(both.err.contains(&format!("process {pid}")), "{}", both.err);
+    }
+    let url = both.err.lines().find(|line| line.contains(&format!("process {second}"))).unwrap();
+    let named = home.run(&["status", "--json", "--url", url.split_whitespace().next().unwrap()]);
+    let said: Value = serde_json::from_str(&named.out).unwrap();
+    assert_eq!(said["gateway"]["pid"], second, "{}", named.err);
+
+    signal(second, Signal::TERM);
+    home.gateways[1].wait().unwrap();
+    let said: Value = serde_json::from_str(&home.run(&by_config).out).unwrap();
+    assert_eq!(said["gateway"]["pid"], first);
 }
 
 #[tokio::test]
@@ -135,7 +163,7 @@ async fn the_file_is_for_the_owner_alone_and_gone_after_an_orderly_end() {
     use std::os::unix::fs::PermissionsExt as _;
 
     let mut gateway = serving(json!({ "docs": child(&[]) }), &[]).await;
-    let file = gateway.state_dir().join("control.json");
+    let file = gateway.state_dir().join(format!("control-{}.json", gateway.pid()));
     let text = std::fs::read_to_string(&file).unwrap();
     let control: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(control["pid"], gateway.pid());
@@ -153,5 +181,12 @@ async fn an_address_for_operators_is_the_one_that_is_found() {
     assert_eq!(on(&gateway, &["status"]).code, 0);
     let public = run(&["status", "--url", &gateway.url]);
     assert_eq!(public.code, 69, "{}", public.out);
+    assert!(public.err.contains("admin_listen"), "{}", public.err);
+
+    let key = json!([{ "name": "a", "key": "hunter2-0123456789abcdef", "scopes": ["admin"] }]);
+    let section = json!({ "admin_listen": "127.0.0.1:0", "auth": { "keys": key } });
+    let gateway = serving_with(json!({ "docs": child(&[]) }), section, &["docs"]).await;
+    let public = run(&["status", "--url", &gateway.url]);
+    assert_eq!(public.code, 69, "not a key is wanted, but another address: {}", public.err);
     assert!(public.err.contains("admin_listen"), "{}", public.err);
 }

@@ -54,7 +54,8 @@ async fn the_local_key_opens_no_server_and_demands_nothing_of_others() {
     assert_eq!(Http::new(&open.at("/health")).get(&[]).await.status, 200);
     assert_eq!(run(&["status", "--url", &open.url]).code, 0);
     let closed = serving_with(json!({ "docs": child(&[]) }), keys(), &["docs"]).await;
-    let text = std::fs::read_to_string(closed.state_dir().join("control.json")).unwrap();
+    let file = closed.state_dir().join(format!("control-{}.json", closed.pid()));
+    let text = std::fs::read_to_string(file).unwrap();
     let control: Value = serde_json::from_str(&text).unwrap();
     let local = control["key"].as_str().unwrap();
     let refused = closed.http().header("x-api-key", local).post(&[], "{}").await;

@@ -150,3 +150,164 @@ async fn a_gateway_that_drains_says_so() {
         () = looking => {}
     }
 }
+
+#[tokio::test]
+async fn connections_of_clients_that_fail_are_seen_while_they_are_there_and_after() {
+    let gateway = serving(json!({ "own": own("no-such-command-anywhere") }), &[]).await;
+    let session = gateway.connect().await;
+    session.tool_names().await;
+    until("it failed", async || server(&gateway, "own")["degraded"] == true).await;
+    let report = server(&gateway, "own");
+    assert_eq!(report["state"], "per_client");
+    assert_eq!(report["reason"], "command_not_found");
+    assert_eq!(report["connections"], 1);
+
+    let status = on(&gateway, &["status"]);
+    assert_eq!(status.code, 1, "{}", status.out);
+    assert!(status.out.contains("◐ own"), "{}", status.out);
+    assert!(status.out.contains("connection of the only client is in trouble"), "{}", status.out);
+    assert_eq!(on(&gateway, &["status", "own"]).code, 1);
+    let why = on(&gateway, &["why", "own"]).out;
+    assert!(!why.contains("it works") && !why.contains("enable"), "{why}");
+    assert!(why.contains("Last error") && why.contains("`evergate restart own`"), "{why}");
+    let restarted = on(&gateway, &["restart", "own"]);
+    assert_eq!(restarted.code, 1, "{}", restarted.out);
+    assert!(restarted.err.contains("is in trouble"), "{}", restarted.err);
+
+    session.http.delete(&session.headers()).await;
+    until("it is gone", async || server(&gateway, "own")["connections"] == 0).await;
+    let report = server(&gateway, "own");
+    assert_eq!(report["degraded"], true, "{report}");
+    let why = on(&gateway, &["why", "own"]).out;
+    assert!(why.contains("none has one now. The last one that failed did so"), "{why}");
+
+    // Another configuration is another story.
+    gateway.write_config(&json!({ "mcpServers": { "own": own("no-such-either") } }));
+    until("it is forgotten", async || server(&gateway, "own")["degraded"] == false).await;
+}
+
+#[tokio::test]
+async fn a_connection_of_a_client_that_was_put_right_is_restarted() {
+    let folder = tempfile::tempdir().unwrap();
+    let command = folder.path().join("server");
+    let entry = own(command.to_str().unwrap());
+    let gateway = serving(json!({ "own": entry }), &[]).await;
+    let session = gateway.connect().await;
+    session.tool_names().await;
+    until("it failed", async || server(&gateway, "own")["degraded"] == true).await;
+    std::os::unix::fs::symlink(evergate_testkit::stdio_server_path().unwrap(), &command).unwrap();
+    let restarted = on(&gateway, &["restart", "own"]);
+    assert_eq!(restarted.code, 0, "{}", restarted.err);
+    assert!(restarted.out.contains("1 connection of clients restarted"), "{}", restarted.out);
+    until("its tools are there", async || !session.tool_names().await.is_empty()).await;
+    assert_eq!(on(&gateway, &["status", "own"]).code, 0);
+    for action in ["enable", "disable"] {
+        let refused = on(&gateway, &[action, "own"]);
+        assert_eq!(refused.code, 1, "{}", refused.out);
+        assert!(refused.err.contains("of its own"), "{}", refused.err);
+    }
+}
+
+#[tokio::test]
+async fn logs_of_clients_processes_are_those_of_the_one_that_failed_last() {
+    let mut entry = child(&["--stderr", "my last words", "--crash-while", "/"]);
+    entry["isolation"] = json!("per_client");
+    let gateway = serving(json!({ "own": entry }), &[]).await;
+    let none = on(&gateway, &["logs", "own"]);
+    assert!(none.err.contains("each client has a process of own of its own"), "{}", none.err);
+    let session = gateway.connect().await;
+    session.tool_names().await;
+    until("it has spoken", async || on(&gateway, &["logs", "own"]).out.contains("my last")).await;
+    let logs = on(&gateway, &["logs", "own"]);
+    assert!(logs.err.contains("of the one that failed last"), "{}", logs.err);
+    let followed = on(&gateway, &["logs", "own", "--follow"]);
+    assert_eq!(followed.code, 64, "{}", followed.err);
+    assert!(followed.err.contains("there is no one log to follow"), "{}", followed.err);
+}
+
+#[tokio::test]
+async fn a_process_that_ends_before_it_is_ready_is_told_as_that() {
+    let args = ["--crash-on-start", "--exit-code", "3", "--stderr", "no such database"];
+    let gateway = serving(json!({ "docs": child(&args) }), &[]).await;
+    reaches(&gateway, "docs", "reconnecting").await;
+    assert_eq!(server(&gateway, "docs")["reason"], "process_exited");
+    let why = on(&gateway, &["why", "docs"]).out;
+    assert!(why.contains("Not connected yet: its process failed"), "{why}");
+    assert!(!why.contains("Lost") && !why.contains("can be reached"), "{why}");
+    for part in ["  | no such database", "look at its last words on standard error"] {
+        assert!(why.contains(part), "no {part}: {why}");
+    }
+}
+
+#[tokio::test]
+async fn an_address_without_an_mcp_server_is_told_as_the_doctor_tells_it() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/app", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut socket, _)) = listener.accept().await {
+            use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+            let answer = "HTTP/1.1 404 Not Found\r\ncontent-type: text/html\r\ncontent-length: 2\r\n\
+                          connection: close\r\n\r\nhi";
+            let mut request = vec![0; 65536];
+            let _ = socket.read(&mut request).await;
+            let _ = socket.write_all(answer.as_bytes()).await;
+        }
+    });
+    let gateway = serving(json!({ "docs": { "url": url } }), &[]).await;
+    reaches(&gateway, "docs", "reconnecting").await;
+    let why = on(&gateway, &["why", "docs"]).out;
+    let why: String = why.split_whitespace().collect::<Vec<_>>().join(" ");
+    let hint = format!("there is no MCP server at this path of url: try {url}/mcp or {url}/sse");
+    assert!(why.contains(&hint), "{why}");
+}
+
+#[tokio::test]
+async fn a_configuration_that_was_not_taken_is_told_until_a_good_one_is() {
+    let gateway = serving(json!({ "docs": child(&[]) }), &["docs"]).await;
+    let bad = json!({ "mcpServers": { "docs": child(&[]) }, "gateway": { "hold": "hunter2" } });
+    gateway.write_config(&bad);
+    let told = "! the new configuration was not taken at 2";
+    until("it is told", async || on(&gateway, &["status"]).out.contains(told)).await;
+    let status = on(&gateway, &["status"]).out;
+    assert!(status.contains("gateway.hold"), "the first problem: {status}");
+    let events = start_on(&gateway, &["events", "--after", "0"]);
+    events.says("new configuration not taken: error: gateway.hold").await;
+    gateway.write_config(&json!({ "mcpServers": { "docs": child(&[]) } }));
+    until("it is over", async || !on(&gateway, &["status"]).out.contains("not taken")).await;
+}
+
+#[tokio::test]
+async fn a_variable_that_is_not_set_is_to_be_set_or_given_a_default() {
+    let entry = json!({ "command": "x", "env": { "A": "${SURELY_NOBODY_SETS_THIS}" } });
+    let gateway = serving(json!({ "unset": entry }), &[]).await;
+    let why = on(&gateway, &["why", "unset"]).out;
+    let why: String = why.split_whitespace().collect::<Vec<_>>().join(" ");
+    let hint = "set SURELY_NOBODY_SETS_THIS in the gateway's environment and restart it, or give it a default \
+                (`${SURELY_NOBODY_SETS_THIS:-…}`)";
+    assert!(why.contains(hint), "{why}");
+}
+
+#[tokio::test]
+async fn states_have_the_same_words_in_refusals_as_in_status() {
+    let gateway = serving(json!({ "gone": { "command": "no-such-command" } }), &[]).await;
+    reaches(&gateway, "gone", "permanently_failed").await;
+    let refused = on(&gateway, &["refresh", "gone"]);
+    assert_eq!(refused.code, 1);
+    assert!(refused.err.contains("gone is not connected (failed)"), "{}", refused.err);
+    assert!(on(&gateway, &["status"]).out.contains("✖ gone    failed"));
+    assert!(on(&gateway, &["why", "gone"]).out.contains("Lately"));
+}
+
+#[tokio::test]
+async fn what_a_launcher_starts_is_shown() {
+    let off = json!({ "command": "npx", "args": ["-y", "@a/server", "--token", "hunter2"], "disabled": true });
+    let gateway = serving(json!({ "off": off }), &[]).await;
+    assert_eq!(server(&gateway, "off")["target"], "stdio: npx @a/server");
+    let why = on(&gateway, &["why", "off"]).out;
+    assert!(why.contains("stdio: npx @a/server") && !why.contains("hunter2"), "{why}");
+}
+
+/// A server of which each client has its own.
+fn own(command: &str) -> Value {
+    json!({ "command": command, "isolation": "per_client" })
+}

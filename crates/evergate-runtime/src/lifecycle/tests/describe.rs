@@ -75,6 +75,7 @@ pub(super) fn event(event: &Event) -> String {
     let detail = match *event {
         Event::DialFailed { failure, .. } => match failure {
             DialFailure::Unreachable => "unreachable",
+            DialFailure::Exited => "exited",
             DialFailure::Refused => "refused",
             DialFailure::Permanent(reason) => reason.as_str(),
             DialFailure::Aborted => "aborted",

@@ -132,6 +132,7 @@ impl Speakers {
         let mut events = vec![Event::DialSucceeded { generation }];
         let failures = [
             DialFailure::Unreachable,
+            DialFailure::Exited,
             DialFailure::Refused,
             DialFailure::Permanent(Reason::CommandNotFound),
             DialFailure::Aborted,

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::config::{Server, Sources};
 use crate::import::Syntax;
 use crate::on_path;
+use crate::remedy;
 
 /// A server that failed, with everything that may explain it.
 pub(super) struct Patient<'a> {
@@ -33,7 +34,7 @@ const INSTALLERS: &[(&[&str], &str)] = &[
 
 /// For a server that is off because of a variable.
 pub(super) fn unset(reason: &str) -> Option<String> {
-    let name = reason.split("the environment variable ").nth(1)?.split(' ').next()?;
+    let name = remedy::unset_variable(reason)?;
     Some(format!("set {name} where Evergate runs, as in: export {name}=…"))
 }
 
@@ -95,47 +96,8 @@ impl<'a> Patient<'a> {
         if is(&["permission denied"]) && child {
             return Some("make it executable: chmod +x".to_owned() + " the command");
         }
-        if is(&["connection refused"]) {
-            let place = host(&self.server.summary).unwrap_or_default();
-            return Some(format!(
-                "nothing listens at {place}: start the server, or correct the port of url"
-            ));
-        }
-        if is(&["lookup address", "dns", "name or service not known", "no such host", "nodename"]) {
-            let place = host(&self.server.summary).unwrap_or_default();
-            return Some(format!(
-                "no address is known for {place}: check its spelling, the network and the DNS"
-            ));
-        }
-        if is(&["invalidcontenttype", "corrupt message"]) {
-            return Some(
-                "the server does not speak TLS there: write http instead of https in url"
-                    .to_owned(),
-            );
-        }
-        if is(&["certificate", "tls", "unknownissuer", "handshake failure", "invalid peer"]) {
-            return Some(
-                "the certificate or the TLS of the server is not accepted: check the name in url, the clock, and \
-                 whether it should be http"
-                    .to_owned(),
-            );
-        }
-        if is(&[
-            "http 404",
-            "http 405",
-            "text/html",
-            "http 301",
-            "http 302",
-            "http 307",
-            "http 308",
-        ]) {
-            return Some(self.wrong_path());
-        }
-        if is(&["http 429"]) {
-            return Some("the server wants fewer requests: wait, then try again".to_owned());
-        }
-        if is(&["http 5"]) {
-            return Some("the server itself is in trouble: look at its logs".to_owned());
+        if let Some(hint) = remedy::of_address(&self.error, &self.server.summary) {
+            return Some(hint);
         }
         if self.error.is_empty() || is(&["no handshake within", "no response within", "timed out"])
         {
@@ -249,17 +211,6 @@ impl<'a> Patient<'a> {
         "its last words are above; run the command in a shell to see more".to_owned()
     }
 
-    fn wrong_path(&self) -> String {
-        let url = self.server.summary.trim_start_matches("http: ").trim_end_matches('/');
-        let (base, last) = url.rsplit_once('/').unwrap_or((url, ""));
-        let instead = match last {
-            "mcp" => format!("{base}/sse"),
-            "sse" => format!("{base}/mcp"),
-            _ => format!("{url}/mcp or {url}/sse"),
-        };
-        format!("there is no MCP server at this path of url: try {instead}")
-    }
-
     fn slow(&self, child: bool) -> String {
         let command = self.server.summary.trim_start_matches("stdio: ");
         if child && ["npx", "uvx", "bunx", "docker"].contains(&command) {
@@ -272,13 +223,6 @@ impl<'a> Patient<'a> {
         }
         "it accepts connections but does not answer: look at its logs; a longer --timeout if it is only slow".to_owned()
     }
-}
-
-/// The host and port of a server's summary.
-fn host(summary: &str) -> Option<String> {
-    let url = url::Url::parse(summary.strip_prefix("http: ")?).ok()?;
-    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-    Some(format!("{}{port}", url.host_str()?))
 }
 
 /// The entry as it is written.

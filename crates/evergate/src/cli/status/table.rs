@@ -51,15 +51,32 @@ fn head(snapshot: &Snapshot, style: Style) -> Vec<String> {
     let up = span(gateway.uptime_ms);
     let first = format!("Evergate {version} at {url}, up {up}, process {}", gateway.pid);
     let mut lines = vec![cut(&first, style), summary(snapshot, style)];
-    let more = gateway.warnings.len().saturating_sub(MOST_WARNINGS);
-    let warnings = gateway.warnings.iter().take(MOST_WARNINGS);
-    let warnings = warnings.map(|warning| clean(warning));
+    let warnings = collapsed(&gateway.warnings);
+    let more = warnings.len().saturating_sub(MOST_WARNINGS);
     let more = (more > 0).then(|| format!("and {more} more such things, see --json"));
-    for warning in warnings.chain(more) {
+    for warning in warnings.into_iter().take(MOST_WARNINGS).chain(more) {
         lines.push(style.paint(Colour::Yellow, &cut(&format!("! {warning}"), style)));
     }
     lines.push(String::new());
     lines
+}
+
+/// One line for each kind of warning. Those of a kind differ only in names, which are quoted.
+fn collapsed(warnings: &[String]) -> Vec<String> {
+    let mut kinds: Vec<(String, &String, usize)> = Vec::new();
+    for warning in warnings {
+        let kind: String = warning.split('"').step_by(2).collect();
+        match kinds.iter_mut().find(|(known, ..)| *known == kind) {
+            Some((.., count)) => *count += 1,
+            None => kinds.push((kind, warning, 1)),
+        }
+    }
+    let line = |(_, first, count): (String, &String, usize)| match count {
+        1 => clean(first),
+        // In front, for the end may be cut off.
+        count => format!("{count} times, see --json: {}", clean(first)),
+    };
+    kinds.into_iter().map(line).collect()
 }
 
 /// How it is, all in all, and what it does.
@@ -75,8 +92,10 @@ fn summary(snapshot: &Snapshot, style: Style) -> String {
     let troubled = servers.iter().filter(|server| is_troubled(server)).count();
     let off = |server: &&ServerReport| server.state == ServerState::Disabled;
     let on = servers.len() - servers.iter().filter(off).count();
+    let starting = servers.iter().filter(|server| server.starting).count();
     let what = match (troubled, on) {
         _ if gateway.draining => "no more requests are taken".to_owned(),
+        (0, on) if starting > 0 => format!("{starting} of {on} servers just started"),
         (0, 0) => "no server is switched on".to_owned(),
         (0, 1) => "1 server is well".to_owned(),
         (0, on) => format!("all {on} servers are well"),
@@ -132,6 +151,9 @@ fn table(snapshot: &Snapshot, style: Style) -> Vec<String> {
 
 /// What is wrong, and what is being done about it.
 fn detail(server: &ServerReport) -> Option<String> {
+    if server.state == ServerState::PerClient && server.degraded {
+        return Some(clean(&server.why));
+    }
     if let Some(clients) = server.connections.filter(|_| server.state == ServerState::PerClient) {
         return (clients > 0).then(|| format!("{} now", count(clients, "connection")));
     }

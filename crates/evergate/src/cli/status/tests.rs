@@ -114,3 +114,35 @@ fn unknown_fields_are_ignored() {
     let server = samples::server(json!({ "name": "docs", "mood": { "level": 3 } }));
     assert_eq!(server.name, "docs");
 }
+
+#[test]
+fn warnings_of_one_kind_are_one_line() {
+    let mut snapshot = snapshot("healthy", &[json!({ "name": "docs" })]);
+    let taken = |n| {
+        format!("the resource \"x{n}\" of server \"b\" is left out: server \"a\" offers one too")
+    };
+    snapshot.gateway.warnings = (1..=4).map(taken).collect();
+    snapshot.gateway.warnings.push("something else".to_owned());
+    let text = lines(&snapshot, plain(200));
+    let warnings: Vec<&String> = text.iter().filter(|line| line.starts_with('!')).collect();
+    assert_eq!(warnings.len(), 2, "{text:#?}");
+    assert!(warnings[0].starts_with("! 4 times, see --json: the resource \"x1\""), "{warnings:?}");
+    assert_eq!(warnings[1], "! something else");
+}
+
+#[test]
+fn a_server_that_has_just_been_started_is_not_in_trouble() {
+    let servers = [
+        json!({ "name": "docs" }),
+        json!({ "name": "new", "state": "connecting", "starting": true }),
+    ];
+    let text = lines(&snapshot("healthy", &servers), plain(80)).join("\n");
+    assert!(text.contains("healthy: 1 of 2 servers just started"), "{text}");
+    assert!(text.contains("◐ new"), "{text}");
+}
+
+#[test]
+fn a_state_of_a_later_version_is_shown_as_unknown() {
+    let text = lines(&snapshot("healthy", &[json!({ "state": "hibernating" })]), plain(80));
+    assert!(text.join("\n").contains("? docs    unknown"), "{text:#?}");
+}

@@ -85,6 +85,7 @@ pub(super) fn any_event(lifecycle: &Lifecycle) -> impl Strategy<Value = Event> +
 fn any_failure() -> impl Strategy<Value = DialFailure> {
     prop_oneof![
         4 => Just(DialFailure::Unreachable),
+        1 => Just(DialFailure::Exited),
         2 => Just(DialFailure::Refused),
         1 => Just(DialFailure::Permanent(Reason::AuthRequired)),
         1 => Just(DialFailure::Aborted),
