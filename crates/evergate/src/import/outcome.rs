@@ -43,7 +43,7 @@ pub(crate) struct ReadFile {
 }
 
 /// The order in which people write the keys of a server; others come behind.
-const ORDER: &[&str] = &["type", "command", "args", "env", "cwd", "url", "headers"];
+pub(super) const ORDER: &[&str] = &["type", "command", "args", "env", "cwd", "url", "headers"];
 
 /// Understands all files, or says everything that keeps them from being understood.
 pub(crate) fn import(inputs: &[Input], machine: &Machine) -> Result<Imported, Vec<Malformed>> {
@@ -71,6 +71,7 @@ pub(crate) fn import(inputs: &[Input], machine: &Machine) -> Result<Imported, Ve
             shown: shown.clone(),
             folder: input.folder.clone(),
             home: machine.home.clone(),
+            here: machine.projects(),
         };
         let found = read(&source, &document);
         let content = |problem| Malformed::content(&shown, &input.text, syntax, problem);
