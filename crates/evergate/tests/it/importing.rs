@@ -326,6 +326,7 @@ fn malformed_files_are_reported_with_their_position_and_nothing_is_written() {
         ("comma.json", b"{ \"mcpServers\": { \"a\": { \"command\": \"hunter2\" \"args\": [] } } }"),
         ("types.json", b"{ \"mcpServers\": {\n  \"a\": { \"command\": 7, \"args\": \"hunter2\" },\n  \"b\": \"hunter2\",\n  \"c\": { \"command\": \"x\", \"env\": { \"K\": [\"hunter2\"] }, \"disabled\": \"no\" } } }"),
         ("list.json", b"[]"),
+        ("twice.json", b"{ \"mcpServers\": {\n  \"a\": { \"command\": \"x\" }, // one\n  \"a\": { \"command\": \"hunter2\" } } }"),
         ("deep.json", deep.as_bytes()),
         ("latin.json", b"{ \"mcpServers\": {\n \"caf\xe9\": {} } }"),
         ("cut.toml", b"[mcp_servers.a]\ncommand = \"hunter2"),
