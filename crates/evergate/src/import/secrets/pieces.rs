@@ -24,6 +24,8 @@ pub(super) struct Piece {
 
 /// All of a text is one, for nobody knows where it ends.
 const WHOLE_ARGUMENT: &str = ", the whole argument";
+/// How keys in files begin, whatever kind they are of.
+const PRIVATE_KEY: &str = "PRIVATE KEY-----";
 
 /// Of a variable of the environment, or whatever else has a name and a value.
 pub(super) fn of_value(name: &str, text: &str) -> Vec<Piece> {
@@ -48,6 +50,12 @@ pub(super) fn of_argument(before: Option<&str>, text: &str) -> Vec<Piece> {
         let is_place = option.len() == 2 && text.contains('/');
         if is_secret_option(option) && !is_place && !is_switch(text) || looks_chosen(option, text) {
             return literal(text, scheme(text), long_name(option));
+        }
+        // As curl has it; docker has numbers there.
+        let is_user = matches!(option, "-u" | "--user" | "--basic" | "--proxy-user");
+        let is_number = text.chars().all(|c| c.is_ascii_digit() || c == ':');
+        if is_user && !is_number && has_password(&format!("{text}@")) {
+            return literal(text, 0, "user_password");
         }
     }
     if let Some((name, from)) = assignment(text) {
@@ -126,6 +134,7 @@ fn of_text(text: &str, name: &str, part: &str) -> Vec<Piece> {
         return in_url(text, host, end);
     }
     let mut found = scan(text);
+    found.extend(text.match_indices(PRIVATE_KEY).map(|(at, key)| at..at + key.len()));
     let mut at = 0;
     while let Some((_, host, end)) = next_url(text, at) {
         found.extend(in_url(text, host, end).into_iter().map(|piece| piece.range));
@@ -262,7 +271,7 @@ fn scan(text: &str) -> Vec<Range<usize>> {
             if word.is_empty() || word == "=" || word == ":" || is_scheme(word) {
                 continue;
             }
-            let other = word.starts_with("--");
+            let other = word.starts_with("--") && is_option(Some("--token"), word);
             let seen = expected || word.contains(|c: char| c.is_ascii_digit() || c == '=');
             (expected, possible) = (false, false);
             if !other {

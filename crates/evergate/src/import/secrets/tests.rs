@@ -57,6 +57,13 @@ fn secrets_are_found_wherever_people_put_them() {
         ("args", json!(["--header", "Authorization: Bearer hunter2"])),
         ("args", json!(["--options={\"apiKey\":\"hunter2\"}"])),
         ("args", json!(["--token", "${API_TOKEN:-hunter2}"])),
+        ("args", json!(["-u", "me:hunter2"])),
+        ("args", json!(["--set", "db.password=hunter2"])),
+        (
+            "env",
+            json!({ "PEM": "-----BEGIN RSA PRIVATE KEY-----\nhunter2\n-----END RSA PRIVATE KEY-----" }),
+        ),
+        ("env", json!({ "SA": "{\"private_key\":\"-----BEGIN PRIVATE KEY-----\\nhunter2\"}" })),
         ("env", json!({ "BASE": "https://h.example/?api_key=hunter2" })),
         ("env", json!({ "API_TOKEN": "${API_TOKEN:-hunter2}" })),
         ("env", json!({ "DB": "${DB:-postgres://me:hunter2@h/db}" })),

@@ -31,6 +31,7 @@ fn texts_without_secrets_stay_as_they_are() {
         (None, "https://docs.example/mcp?profile=me"),
         (None, "exec node server.js --port 8080 && echo done"),
         (Some("-p"), "8080"),
+        (Some("-u"), "1000:1000"),
         (Some("-t"), "streamable-http"),
         (Some("-e"), "LOG_LEVEL=debug"),
         (Some("--header"), "Authorization:\0"),
