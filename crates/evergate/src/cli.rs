@@ -70,16 +70,43 @@ enum Command {
     /// Drop servers' connections, or end their processes, and start anew.
     ///
     /// Calls wait meanwhile, as with every reconnect.
+    #[command(
+        after_help = "Exits with 0 if it worked, with 1 if it was refused or its effect did not show in time.\n\n\
+        Examples:\n  \
+        evergate restart docs\n  \
+        evergate restart docs search      two at once\n  \
+        evergate restart docs --wait=2m   a server that takes its time\n  \
+        evergate restart docs --no-wait"
+    )]
     Restart(actions::OnServers),
     /// Switch servers on that are switched off, or that were given up.
     ///
     /// Lasts until the gateway restarts, or the configuration says otherwise.
+    #[command(
+        after_help = "Exits with 0 if it worked, with 1 if it was refused or its effect did not show in time.\n\n\
+        Examples:\n  \
+        evergate enable docs\n  \
+        evergate enable docs search      two at once\n  \
+        evergate enable docs --wait=2m   a server that takes its time to start"
+    )]
     Enable(actions::OnServers),
     /// Switch servers off: their calls end, their tools are no longer offered.
     ///
     /// Lasts until the gateway restarts, or the configuration says otherwise.
+    #[command(
+        after_help = "Exits with 0 if it worked, with 1 if it was refused or its effect did not show in time.\n\n\
+        Examples:\n  \
+        evergate disable docs\n  \
+        evergate disable docs search     two at once"
+    )]
     Disable(actions::OnServers),
     /// Have servers list anew what they offer.
+    #[command(
+        after_help = "Exits with 0 if it worked, with 1 if it was refused or its effect did not show in time.\n\n\
+        Examples:\n  \
+        evergate refresh docs            after its tools changed and it did not say so\n  \
+        evergate refresh docs --wait=2m  a server that takes its time to list"
+    )]
     Refresh(actions::OnServers),
     Events(events::Events),
     Logs(logs::Logs),

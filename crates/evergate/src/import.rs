@@ -25,6 +25,7 @@ mod plain;
 mod references;
 mod report;
 mod secrets;
+mod toml_text;
 mod vscode;
 mod yaml;
 mod zed;
@@ -37,7 +38,8 @@ use serde_json::Value;
 pub(crate) use client::{Client, Machine};
 pub(crate) use document::{BadSource, LARGEST, Malformed, Syntax, text_of, utf8};
 pub(crate) use outcome::{Input, import};
-pub(crate) use report::{as_json, as_text, count};
+pub(crate) use report::{as_json, as_text, count, launched};
+pub(crate) use toml_text::as_toml;
 
 use entry::{Path, Problem};
 
@@ -51,6 +53,8 @@ pub(crate) struct Source {
     /// What relative paths in it start at, if that is known.
     pub(crate) folder: Option<PathBuf>,
     pub(crate) home: Option<PathBuf>,
+    /// The project that is imported for, in every spelling.
+    pub(crate) here: Vec<PathBuf>,
 }
 
 /// One server as it was understood. Has no `Debug`: its entry may still hold secrets.

@@ -4,6 +4,7 @@
 //! are and nothing of what they mean. The text must be well formed once comments and trailing commas are taken out;
 //! check that first. Nothing here recurses: depth is no danger.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 /// The whole document's value.
@@ -63,6 +64,25 @@ pub(crate) fn members(
         at = after_comma(bytes, value_end);
     }
     Some(members)
+}
+
+/// A key that is there twice in one object, and where it is for the second time: parsers take the last and say nothing.
+/// Only looks below these keys of the top, and at those themselves.
+pub(crate) fn repeated(text: &str, sections: &[&str]) -> Option<(String, usize)> {
+    let top = members(text, &root(text)?)?;
+    let top: Vec<_> =
+        top.into_iter().filter(|(name, ..)| sections.contains(&name.as_str())).collect();
+    let mut waiting = vec![top];
+    while let Some(members_of_one) = waiting.pop() {
+        let mut seen = HashSet::new();
+        for (name, at, value) in &members_of_one {
+            if !seen.insert(name) {
+                return Some((name.clone(), *at));
+            }
+            waiting.extend(members(text, value));
+        }
+    }
+    None
 }
 
 /// The comma behind a value, if there is one.
@@ -145,6 +165,16 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+
+    #[test]
+    fn what_is_there_twice_is_found() {
+        let found = |text| repeated(text, &["a", "b"]).map(|(name, at)| (name, &text[at..]));
+        assert_eq!(found(r#"{"a": {"x": {"y": 1}, "z": {"y": 1}}, "c": 1, "c": 2}"#), None);
+        assert_eq!(found("{\"a\": {\"x\": 1, // x\n\"x\": 2}}"), Some(("x".into(), "\"x\": 2}}")));
+        assert_eq!(found(r#"{"b": {"x": {"y": {"k": 1, "k": 2}}}}"#).unwrap().0, "k");
+        assert_eq!(found(r#"{"a": {}, "a": {}}"#).unwrap().0, "a");
+        assert_eq!(found("[]"), None);
+    }
 
     fn slice<'a>(text: &'a str, range: Option<&Range<usize>>) -> Option<&'a str> {
         range.map(|range| &text[range.clone()])

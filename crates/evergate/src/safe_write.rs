@@ -32,6 +32,19 @@ pub(crate) fn replace(path: &Path, text: &str) -> io::Result<()> {
     })
 }
 
+/// The same, if the file still has the text that the new one was made of. Whatever somebody else wrote meanwhile stays.
+pub(crate) fn replace_unchanged(path: &Path, before: &str, text: &str) -> io::Result<()> {
+    let target = fs::canonicalize(path)?;
+    let permissions = fs::metadata(&target)?.permissions();
+    with_temporary(&target, text, Some(permissions), |temporary| {
+        if fs::read(&target)? != before.as_bytes() {
+            let what = "somebody else changed it meanwhile: nothing was changed, try again";
+            return Err(io::Error::other(what));
+        }
+        fs::rename(temporary, &target)
+    })
+}
+
 /// Writes beside `path`, on the same file system, and leaves nothing there.
 fn with_temporary(
     path: &Path,
@@ -107,6 +120,18 @@ mod tests {
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
         assert_eq!(names(folder.path()), ["file", "link"]);
+    }
+
+    #[test]
+    fn what_somebody_else_wrote_meanwhile_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "theirs").unwrap();
+        replace_unchanged(&path, "as it was", "ours").unwrap_err();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "theirs");
+        replace_unchanged(&path, "theirs", "ours").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "ours");
+        assert_eq!(names(folder.path()), ["a"]);
     }
 
     #[test]

@@ -16,14 +16,6 @@ use crate::output;
 
 /// Which servers, and how long to wait for them.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Exits with 0 if it worked, with 1 if it was refused or its effect did not show in time.\n\n\
-    Examples:\n  \
-    evergate restart docs\n  \
-    evergate disable docs search          two at once\n  \
-    evergate enable docs --wait=2m        a server that takes its time\n  \
-    evergate restart docs --no-wait"
-)]
 pub(crate) struct OnServers {
     /// The servers, as the configuration names them.
     #[arg(required = true, value_name = "SERVER")]

@@ -5,13 +5,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 
-use super::source::hint;
-use crate::config::Sources;
+use super::source::{hint, usual_file};
+use crate::config::{Config, Sources};
 use crate::connect::{self, Change, Target, Way};
 use crate::exit_code::Failure;
 use crate::import::{self, Client, Machine};
 use crate::serve::DEFAULT_LISTEN;
-use crate::{output, safe_write};
+use crate::{output, safe_write, state};
 
 /// Print the entry that points a client at Evergate, or write it into the client's file.
 ///
@@ -29,18 +29,19 @@ pub(crate) struct Connect {
     /// Into the file of the project in the current folder, not the user's own.
     #[arg(long)]
     project: bool,
-    /// Where the gateway is. [default: what gateway.listen of the configuration says, else port 8080 of this machine]
+    /// Where the gateway is; /mcp is added if there is no path. [default: where the gateway with this configuration runs,
+    /// else what its gateway.listen says, else port 8080 of this machine]
     #[arg(long)]
     url: Option<String>,
     /// What the client calls the server.
     #[arg(long, default_value = "evergate")]
     name: String,
-    /// The variable that has the key for the gateway, for clients that fill in variables.
+    /// The variable that has the key for the gateway, for clients that fill in variables. Needed if the gateway has keys.
     #[arg(long, value_name = "VAR")]
     key_env: Option<String>,
-    /// The configuration of the gateway.
-    #[arg(long, default_value = "evergate.json", value_name = "FILE")]
-    config: PathBuf,
+    /// The configuration of the gateway. [default: evergate.toml, evergate.json or .mcp.json of the current folder]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
 }
 
 // === impl Connect ===
@@ -54,7 +55,10 @@ impl Connect {
             if self.write {
                 return Err(Failure::usage(self.nowhere(&machine)));
             }
-            return output::line(target.shown(self.client).trim_end());
+            output::line(target.shown(self.client).trim_end())?;
+            hint(&format!("\nevergate: {}", self.belongs()));
+            self.mention_variables();
+            return Ok(());
         };
         if self.write {
             return self.write(&machine, &file, &target);
@@ -64,6 +68,7 @@ impl Connect {
         let writes = if by_hand { "" } else { "; with --write it is put there" };
         hint(&format!("\nevergate: this belongs into {}{writes}", machine.shown(&file)));
         self.mention_variables();
+        self.mention_environment();
         Ok(())
     }
 
@@ -72,6 +77,11 @@ impl Connect {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
         if self.name.is_empty() || self.name.len() > 64 || !self.name.chars().all(plain) {
             return usage("--name must be 1 to 64 characters of A-Z a-z 0-9 - _ .".to_owned());
+        }
+        if self.project && self.client == Client::ClaudeDesktop {
+            return usage(
+                "Claude Desktop has no file for a project: leave --project out".to_owned(),
+            );
         }
         if let Some(key) = &self.key_env {
             let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -113,10 +123,11 @@ impl Connect {
             let program = std::env::current_exe()?;
             let args = if let Some(url) = &self.url {
                 // To the gateway that all clients share.
-                vec!["wrap".to_owned(), url.clone()]
+                vec!["wrap".to_owned(), with_path(url)]
             } else {
-                let config = std::fs::canonicalize(&self.config).map_err(|error| {
-                    let shown = self.config.display();
+                let config = self.config();
+                let config = std::fs::canonicalize(&config).map_err(|error| {
+                    let shown = config.display();
                     Failure::usage(format!(
                         "Claude Desktop starts Evergate itself, and needs its configuration: {shown}: {error}; \
                          give --config FILE, or --url of a gateway that runs"
@@ -126,23 +137,33 @@ impl Connect {
             };
             return Ok(Way::Process { program, args });
         }
-        let url = self.url.clone().unwrap_or_else(|| self.configured_url());
+        let url = match &self.url {
+            Some(url) => with_path(url),
+            None => self.known_url()?,
+        };
         Ok(Way::Url { url, key: self.key_env.clone() })
     }
 
-    /// Where the configuration says that the gateway listens.
-    fn configured_url(&self) -> String {
-        let sources = Sources { files: vec![self.config.clone()], stdin: None };
+    fn config(&self) -> PathBuf {
+        let usual = || usual_file().unwrap_or(Path::new("evergate.json")).to_owned();
+        self.config.clone().unwrap_or_else(usual)
+    }
+
+    /// Where the gateway with this configuration runs, or would.
+    fn known_url(&self) -> Result<String, Failure> {
+        let files = vec![self.config()];
+        let running = running_at(&files);
+        let sources = Sources { files, stdin: None };
         let config = sources.load(&|name| std::env::var(name).ok()).unwrap_or_default();
         if !config.gateway.auth.is_empty() && self.key_env.is_none() {
-            hint("evergate: this gateway wants a key: say with --key-env which variable has it");
+            let text =
+                "this gateway wants a key: say with --key-env which variable of the client has it";
+            if self.write {
+                return Err(Failure::usage(text.to_owned()));
+            }
+            hint(&format!("evergate: {text}"));
         }
-        let mut address = config.gateway.listen.unwrap_or(DEFAULT_LISTEN);
-        if address.ip().is_unspecified() {
-            // Everywhere includes here.
-            address.set_ip(DEFAULT_LISTEN.ip());
-        }
-        format!("http://{address}/mcp")
+        Ok(running.filter(|_| is_alone(&config)).unwrap_or_else(|| configured_url(&config)))
     }
 
     /// The file to change; none if the client gets it on its command line.
@@ -153,6 +174,22 @@ impl Connect {
         let places = self.client.places(machine).into_iter();
         let mut chosen = places.filter(|place| place.of_project == self.project);
         chosen.next().map(|place| place.file)
+    }
+
+    /// Where the entry goes if that is no file of the client's own.
+    fn belongs(&self) -> String {
+        let title = self.client.title();
+        match self.client {
+            Client::DockerAgent => {
+                "this belongs into the file of your agent (agent.yaml), below agents.NAME"
+                    .to_owned()
+            }
+            Client::GhAw => {
+                "this belongs into the configuration that the gateway of gh-aw is started with"
+                    .to_owned()
+            }
+            _ => format!("no file of {title} is known here: HOME is not set"),
+        }
     }
 
     fn nowhere(&self, machine: &Machine) -> String {
@@ -174,14 +211,14 @@ impl Connect {
     fn write(&self, machine: &Machine, file: &Path, target: &Target) -> Result<(), Failure> {
         let shown = machine.shown(file);
         let there = file.symlink_metadata().is_ok();
-        let text = if there {
+        let before = if there {
             import::text_of(file, &shown).map_err(Failure::config)?
         } else {
             String::new()
         };
         let entry = target.entry(self.client);
         let change =
-            connect::changed(self.client, &text, &target.name, &entry).map_err(|error| {
+            connect::changed(self.client, &before, &target.name, &entry).map_err(|error| {
                 let place = error.position().map(|(line, column)| format!("{line}:{column}:"));
                 let place = place.unwrap_or_default();
                 Failure::usage(format!(
@@ -200,8 +237,12 @@ impl Connect {
         let cannot =
             |error: std::io::Error| Failure::usage(format!("cannot write {shown}: {error}"));
         if there {
-            let copy = keep_copy(file).map_err(cannot)?;
-            safe_write::replace(file, &text).map_err(cannot)?;
+            let copy = keep_copy(file, &before).map_err(cannot)?;
+            if let Err(error) = safe_write::replace_unchanged(file, &before, &text) {
+                // What it is a copy of is still there.
+                let _ = std::fs::remove_file(&copy);
+                return Err(cannot(error));
+            }
             output::line(&format!("{} was {done} {shown}", target.name))?;
             output::line(&format!("what it was before is in {}", machine.shown(&copy)))?;
         } else {
@@ -212,6 +253,7 @@ impl Connect {
             output::line(&format!("{} was written to {shown}, which is new", target.name))?;
         }
         self.mention_variables();
+        self.mention_environment();
         if connect::others(self.client, &text, &target.name) > 0 {
             hint(
                 "evergate: its other servers are still there: remove those that come through Evergate now",
@@ -222,6 +264,24 @@ impl Connect {
             self.client.title()
         ));
         Ok(())
+    }
+
+    /// What is started from a menu has not seen the user's shell.
+    fn mention_environment(&self) {
+        if self.client != Client::ClaudeDesktop || self.url.is_some() {
+            return;
+        }
+        let text = std::fs::read_to_string(self.config()).unwrap_or_default();
+        let names = variables(&text);
+        if !names.is_empty() {
+            hint(&format!(
+                "evergate: Claude Desktop starts programs without the variables of your shell, and {} needs {}: give \
+                 the entry an \"env\" with them, or run `evergate serve` as a service that has them (EnvironmentFile= of \
+                 systemd) and connect with --url",
+                self.config().display(),
+                names.join(", ")
+            ));
+        }
     }
 
     fn mention_variables(&self) {
@@ -237,16 +297,57 @@ impl Connect {
     }
 }
 
+/// Where a gateway with these files says that it runs.
+fn running_at(files: &[PathBuf]) -> Option<String> {
+    let control = state::read_control(&state::default_dir(files)?).ok()??;
+    (!control.is_of_a_dead_process()).then(|| format!("{}/mcp", control.url))
+}
+
+/// What operators use is where clients are, so that what is known of one tells of the other.
+fn is_alone(config: &Config) -> bool {
+    config.gateway.admin_listen.is_none()
+}
+
+/// Where the configuration says that the gateway listens.
+fn configured_url(config: &Config) -> String {
+    let mut address = config.gateway.listen.unwrap_or(DEFAULT_LISTEN);
+    if address.ip().is_unspecified() {
+        // Everywhere includes here.
+        address.set_ip(DEFAULT_LISTEN.ip());
+    }
+    format!("http://{address}/mcp")
+}
+
+/// People give the address, which is a page for operators.
+fn with_path(url: &str) -> String {
+    match url::Url::parse(url) {
+        Ok(mut parsed) if parsed.path() == "/" => {
+            parsed.set_path("/mcp");
+            parsed.to_string()
+        }
+        _ => url.to_owned(),
+    }
+}
+
+/// The variables that a configuration cannot do without.
+fn variables(text: &str) -> Vec<&str> {
+    let inner = text.split("${").skip(1).filter_map(|rest| rest.split_once('}')).map(|(i, _)| i);
+    let names = inner.map(|inner| inner.strip_prefix("env:").unwrap_or(inner));
+    let mut names: Vec<&str> = names.filter(|name| !name.contains(":-")).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
 /// A copy beside the file, with the time in its name.
-fn keep_copy(file: &Path) -> std::io::Result<PathBuf> {
-    let text = std::fs::read_to_string(file)?;
+fn keep_copy(file: &Path, text: &str) -> std::io::Result<PathBuf> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let base = format!("{name}.{}.bak", stamp(now));
     let numbered = (2..100).map(|n| format!("{base}-{n}"));
     for name in std::iter::once(base.clone()).chain(numbered) {
         let copy = file.with_file_name(name);
-        match safe_write::create(&copy, &text) {
+        match safe_write::create(&copy, text) {
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
             Ok(()) => return Ok(copy),
             Err(error) => return Err(error),

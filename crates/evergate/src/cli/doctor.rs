@@ -18,6 +18,7 @@ use super::source::{self, ConfigArgs};
 use crate::config::{Config, Server, Severity, Sources};
 use crate::exit_code::Failure;
 use crate::gateway::server_settings;
+use crate::import;
 use crate::output;
 use crate::serve::DEFAULT_LISTEN;
 use hints::Patient;
@@ -121,7 +122,14 @@ impl Doctor {
             (0, false) => Ok(()),
             (0, true) => Err(Failure::unavailable("the configuration cannot be served".to_owned())),
             (n, _) => {
-                Err(Failure::unavailable(format!("{n} of {} servers failed", findings.len())))
+                let off = findings.iter().filter(|finding| finding.is_off()).count();
+                let apart = match off {
+                    0 => String::new(),
+                    1 => "; 1 is disabled".to_owned(),
+                    off => format!("; {off} are disabled"),
+                };
+                let tried = findings.len() - off;
+                Err(Failure::unavailable(format!("{n} of {tried} servers failed{apart}")))
             }
         }
     }
@@ -133,15 +141,16 @@ impl Doctor {
         sources: &Sources,
         screen: &Screen,
     ) -> Finding {
-        let finding =
-            |result| Finding { server: name.to_owned(), target: server.summary.clone(), result };
+        let target = target(name, server, sources);
+        let finding = |result| Finding { server: name.to_owned(), target, result };
+        // Also if something is missing for it: nobody misses a server that is off.
+        if server.disabled && self.servers.is_empty() {
+            return finding(Diagnosis::Off);
+        }
         if let Some(reason) = &server.unusable {
             let problem = reason.clone();
             let hint = hints::unset(reason);
             return finding(Diagnosis::Fails { problem, hint, last_words: Vec::new() });
-        }
-        if server.disabled && self.servers.is_empty() {
-            return finding(Diagnosis::Off);
         }
         // Asked for by name, it is wanted whatever the file says.
         let wanted = Server { disabled: false, ..server.clone() };
@@ -166,6 +175,15 @@ impl Doctor {
                 }
             }
         })
+    }
+}
+
+/// Where the server is; with the package if it is started by something that starts many.
+fn target(name: &str, server: &Server, sources: &Sources) -> String {
+    let entry = hints::entry_of(name, sources).unwrap_or_default();
+    match entry.get("command").and_then(Value::as_str) {
+        Some(command) => import::launched(command, entry.get("args")),
+        None => server.summary.clone(),
     }
 }
 
@@ -241,6 +259,10 @@ async fn taken(key: &str, address: SocketAddr) -> Option<String> {
 impl Finding {
     fn fails(&self) -> bool {
         matches!(self.result, Diagnosis::Fails { .. })
+    }
+
+    fn is_off(&self) -> bool {
+        matches!(self.result, Diagnosis::Off)
     }
 
     fn as_json(&self) -> Value {

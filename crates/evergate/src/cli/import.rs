@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::source::hint;
+use crate::config::nearest;
 use crate::exit_code::Failure;
 use crate::import::{self, BadSource, Client, Input, Machine, Malformed};
 use crate::{output, safe_write};
@@ -24,7 +25,11 @@ pub(crate) struct Import {
     /// them, or - for standard input. Everything that is found for this user and this folder if absent.
     #[arg(value_name = "CLIENT or FILE")]
     sources: Vec<String>,
-    /// What to write.
+    /// The project whose files are read, and whose servers are taken from files that have those of several.
+    /// [default: the current folder]
+    #[arg(long, value_name = "DIR")]
+    project: Option<PathBuf>,
+    /// What to write: TOML if its name ends so, else JSON.
     #[arg(long, default_value = "evergate.json", value_name = "FILE")]
     output: PathBuf,
     /// Replace the file if it is there.
@@ -42,15 +47,24 @@ pub(crate) struct Import {
 
 impl Import {
     pub(crate) fn run(&self) -> Result<(), Failure> {
+        let ending = self.output.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+        if ["yaml", "yml"].contains(&ending.as_str()) {
+            let shown = self.output.display();
+            let text = format!("{shown}: a configuration is JSON or TOML; nothing was written");
+            return Err(Failure::usage(text));
+        }
         // Before anything is read: nobody wants a long report that ends so.
         if !self.dry_run && !self.force && self.output.symlink_metadata().is_ok() {
             return Err(self.in_the_way());
         }
-        let machine = Machine::this();
+        let mut machine = Machine::this();
+        if let Some(project) = &self.project {
+            machine.folder = std::path::absolute(project)?;
+        }
         let (inputs, looked) = self.inputs(&machine)?;
         let imported = import::import(&inputs, &machine).map_err(|wrong| refused(&wrong))?;
         if imported.files.is_empty() {
-            return Err(nothing_found(&looked, &machine));
+            return Err(nothing_found(&looked, &inputs, &machine));
         }
         let environment = |name: &str| std::env::var(name).ok();
         if self.json {
@@ -69,10 +83,16 @@ impl Import {
             hint(&format!("\nevergate: a dry run: {shown} was not written ({count})"));
             return Ok(());
         }
-        let written = if self.force {
-            safe_write::replace(&self.output, &imported.document)
+        let document = if ending == "toml" {
+            import::as_toml(&imported.document)
+                .ok_or_else(|| Failure::usage(format!("{shown}: cannot be written as TOML")))?
         } else {
-            safe_write::create(&self.output, &imported.document)
+            imported.document
+        };
+        let written = if self.force {
+            safe_write::replace(&self.output, &document)
+        } else {
+            safe_write::create(&self.output, &document)
         };
         match written {
             Ok(()) => {}
@@ -171,13 +191,15 @@ fn refused(wrong: &[Malformed]) -> Failure {
 
 fn no_such(word: &str) -> Failure {
     let known: Vec<&str> = Client::ALL.iter().map(|client| client.word()).collect();
+    let meant = nearest(word, known.iter().copied());
+    let meant = meant.map(|meant| format!(" (did you mean {meant}?)")).unwrap_or_default();
     Failure::usage(format!(
-        "{word:?} is neither a file nor a client; the clients are: {}",
+        "{word:?} is neither a file nor a client{meant}; the clients are: {}",
         known.join(", ")
     ))
 }
 
-fn nothing_found(looked: &[PathBuf], machine: &Machine) -> Failure {
+fn nothing_found(looked: &[PathBuf], inputs: &[Input], machine: &Machine) -> Failure {
     let mut text = String::from("no servers were found");
     if !looked.is_empty() {
         text.push_str("; these were looked at:");
@@ -185,6 +207,14 @@ fn nothing_found(looked: &[PathBuf], machine: &Machine) -> Failure {
             text.push_str("\n  ");
             text.push_str(&machine.shown(file));
         }
+    }
+    for input in inputs.iter().filter(|input| input.client == Client::Other) {
+        text.push_str("\n  ");
+        text.push_str(&machine.shown(&input.file));
+        text.push_str(
+            ": expected mcpServers at its top, or servers (VS Code), context_servers (Zed), mcp_servers (Codex), \
+             or agents (docker-agent)",
+        );
     }
     if machine.home.is_none() {
         text.push_str("\nHOME is not set, so files of the user were not looked for");

@@ -6,17 +6,18 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::source::{self, ConfigArgs};
-use crate::config::parse_listen;
+use crate::config::{Config, parse_listen};
 use crate::demo;
 use crate::exit_code::Failure;
-use crate::serve::{self, HandedOver, Options};
+use crate::serve::{self, DEFAULT_LISTEN, HandedOver, Options};
 
 /// Put all servers behind one endpoint (the default command).
 ///
 /// Point any MCP client at the URL that is printed. Servers may restart, crash and forget sessions, and so may the
 /// gateway itself: the client does not notice.
 ///
-/// Without a configuration two demonstration servers are served.
+/// Without --config it is evergate.toml, evergate.json or .mcp.json of the current folder; if there is none of these, two
+/// demonstration servers are served.
 #[derive(Debug, Args, Clone)]
 pub(crate) struct Serve {
     #[command(flatten)]
@@ -43,15 +44,31 @@ impl Serve {
             allow_unauthenticated: self.allow_unauthenticated,
             handed_over,
         };
-        if let Some(sources) = self.config.given()? {
+        if let Some(sources) = self.config.sources()? {
             let config = source::load_usable(&sources)?;
+            if let Some(name) = leads_here(&config, options.listen) {
+                let file = sources.names();
+                return Err(Failure::usage(format!(
+                    "{name:?} of {file} leads to this gateway itself: give --config FILE with the servers it is for"
+                )));
+            }
             return serve::http(config, Some(sources), options).await;
         }
         let demo = demo::Embedded::start().await?;
         source::hint(
-            "evergate: no --config, so two demonstration servers are served. With the file your client has:\n  \
-             evergate --config .mcp.json",
+            "evergate: no --config, and no file of a usual name in this folder, so two demonstration servers are served.\n  \
+             With the servers your clients have: evergate import && evergate",
         );
         serve::http(demo.config, None, options).await
     }
+}
+
+/// A server that is this gateway: what `evergate connect` writes into the file of a project is not what to serve.
+fn leads_here(config: &Config, listen: Option<SocketAddr>) -> Option<&str> {
+    let address = listen.or(config.gateway.listen).unwrap_or(DEFAULT_LISTEN);
+    let port = address.port();
+    let hosts = [address.ip().to_string(), "127.0.0.1".to_owned(), "localhost".to_owned()];
+    let here = hosts.map(|host| format!("http: http://{host}:{port}/mcp"));
+    let mut on = config.servers.iter().filter(|(_, server)| server.is_on());
+    on.find(|(_, server)| here.contains(&server.summary)).map(|(name, _)| name.as_str())
 }

@@ -31,7 +31,7 @@ const LARGEST_STDIN: u64 = 16 << 20;
 
 impl ConfigArgs {
     /// What was given, or nothing. Reads standard input if that was asked for.
-    pub(crate) fn given(&self) -> Result<Option<Sources>, Failure> {
+    fn given(&self) -> Result<Option<Sources>, Failure> {
         if self.config.is_empty() && !self.config_stdin {
             return Ok(None);
         }

@@ -16,6 +16,7 @@ pub(super) const CONNECTION: &[&str] = &[
     "env",
     "cwd",
     "url",
+    "httpUrl",
     "headers",
     "type",
     "transport",

@@ -191,9 +191,18 @@ pub(super) fn read(name: &str, reader: &mut Reader<'_>, gateway: &Gateway) -> Op
 /// settings are only good for finding what else is wrong with the entry.
 fn target(reader: &mut Reader<'_>) -> (Settings, Option<String>, Option<String>) {
     let command = reader.string("command");
-    let url = reader.string("url");
+    let (url, streamable) = (reader.string("url"), reader.string("httpUrl"));
     let kind = reader.choice("type", KINDS);
     let kind = kind.or(reader.choice("transport", KINDS));
+    let (kind, has_url) = if reader.has("httpUrl") {
+        if reader.has("url") {
+            reader.warning("url", "has no effect beside httpUrl");
+        }
+        // Whoever writes it says with it which dialect is meant.
+        (kind.or(Some(Kind::Http(HttpKind::Streamable))), true)
+    } else {
+        (kind, reader.has("url"))
+    };
     let args = reader.strings("args").unwrap_or_default();
     let launched = command.as_deref().and_then(|command| launched::name(command, &args));
     let (env, headers) = (reader.pairs("env"), reader.pairs("headers"));
@@ -203,12 +212,12 @@ fn target(reader: &mut Reader<'_>) -> (Settings, Option<String>, Option<String>)
         let settings = env.into_iter().fold(settings, |all, (name, value)| all.env(name, value));
         if let Some(cwd) = cwd { settings.cwd(cwd) } else { settings }
     };
-    let url = url.unwrap_or_default();
+    let url = streamable.or(url).unwrap_or_default();
     let remote = |kind: HttpKind| {
         let settings = Settings::http(url.clone()).http_kind(kind);
         headers.into_iter().fold(settings, |all, (name, value)| all.header(name, value))
     };
-    match (reader.has("command"), reader.has("url")) {
+    match (reader.has("command"), has_url) {
         (true, true) => {
             reader.error("", "has both a command and a url: remove one of them");
             (remote(HttpKind::Auto), None, None)

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::{Config, Document, read, relaxed_json};
+use crate::json_text;
 
 /// What was given to be read.
 #[derive(Clone)]
@@ -80,11 +81,16 @@ fn of_unknown_format(text: &str) -> Result<Value, LoadError> {
 }
 
 fn of_json(name: &str, text: &str) -> Result<Value, LoadError> {
-    serde_json::from_str(&relaxed_json::strict(text)).map_err(|error| LoadError::Syntax {
-        path: name.to_owned(),
-        format: "JSON",
-        message: error.to_string(),
-    })
+    let wrong = |message| LoadError::Syntax { path: name.to_owned(), format: "JSON", message };
+    let value = serde_json::from_str(&relaxed_json::strict(text));
+    let value = value.map_err(|error| wrong(error.to_string()))?;
+    match json_text::repeated(text, &["mcpServers", "gateway"]) {
+        Some((key, at)) => {
+            let (line, column) = line_and_column(&text[..at]);
+            Err(wrong(format!("{key:?} is there twice, again at line {line} column {column}")))
+        }
+        None => Ok(value),
+    }
 }
 
 fn of_toml(name: &str, text: &str) -> Result<Value, LoadError> {
@@ -100,7 +106,11 @@ fn toml_message(error: &toml::de::Error, text: &str) -> String {
     let Some(before) = error.span().and_then(|span| text.get(..span.start)) else {
         return error.message().to_owned();
     };
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    let (line, column) = line_and_column(before);
     format!("{} at line {line} column {column}", error.message())
+}
+
+fn line_and_column(before: &str) -> (usize, usize) {
+    let line = before.matches('\n').count() + 1;
+    (line, before.rsplit('\n').next().unwrap_or_default().chars().count() + 1)
 }

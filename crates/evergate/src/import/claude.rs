@@ -1,4 +1,7 @@
 //! Claude Code: `.mcp.json` of a project, and `~/.claude.json` with the user's servers and those of single projects.
+//!
+//! Of those only the ones of the project at hand are taken: a server that somebody has for one project would be there in all
+//! of them.
 
 use std::path::PathBuf;
 
@@ -21,6 +24,10 @@ pub(super) fn read(source: &Source, document: &Value, out: &mut Found) {
         if !project.has("mcpServers") {
             continue;
         }
+        if !source.here.contains(&PathBuf::from(folder)) {
+            leave(source, folder, &mut project, out);
+            continue;
+        }
         let off = project.texts("disabledMcpServers", &mut out.problems).unwrap_or_default();
         let folder = Some(PathBuf::from(folder));
         let source = Source {
@@ -29,6 +36,7 @@ pub(super) fn read(source: &Source, document: &Value, out: &mut Found) {
             shown: source.shown.clone(),
             folder: folder.filter(|folder| folder.is_absolute()),
             home: source.home.clone(),
+            here: Vec::new(),
         };
         servers(&source, &mut project, "mcpServers", out, |draft, entry| {
             draft.usual(entry, Unit::Milliseconds);
@@ -37,5 +45,17 @@ pub(super) fn read(source: &Source, document: &Value, out: &mut Found) {
                 draft.mapped("is switched off, as it is in its project");
             }
         });
+    }
+}
+
+/// Says of a project's servers how to get them.
+fn leave(source: &Source, folder: &str, project: &mut Entry<'_>, out: &mut Found) {
+    let Some(servers) = project.section("mcpServers", &mut out.problems) else { return };
+    out.has_servers = true;
+    for (name, ..) in servers.members() {
+        let why = format!(
+            "belongs to the project {folder}: evergate import claude --project {folder} takes it"
+        );
+        out.not_taken(source, name, why);
     }
 }

@@ -214,6 +214,16 @@ impl Machine {
         }
     }
 
+    /// What clients that keep projects by their folders call this one: the folder, or the repository it is in.
+    pub(crate) fn projects(&self) -> Vec<PathBuf> {
+        let repository = self.folder.ancestors().find(|folder| folder.join(".git").exists());
+        let folders = [Some(self.folder.as_path()), repository].into_iter().flatten();
+        let spelled = folders.flat_map(|folder| {
+            [Some(folder.to_owned()), std::fs::canonicalize(folder).ok()].into_iter().flatten()
+        });
+        spelled.collect()
+    }
+
     fn in_home(&self, path: &str) -> Option<PathBuf> {
         self.home.as_ref().map(|home| home.join(path))
     }

@@ -29,10 +29,22 @@ pub(super) fn read(source: &Source, document: &Value, out: &mut Found) {
         }
         draft.tools(entry, "enabled_tools", "allow");
         draft.tools(entry, "disabled_tools", "deny");
-        if entry.take("env_vars").is_some() {
-            draft.mapped("env_vars: the server has all variables that Evergate has");
+        if let Some(names) = entry.take("env_vars") {
+            passed_on(draft, names);
         }
     });
+}
+
+/// Variables that Codex passes on, by name or as tables with a name.
+fn passed_on(draft: &mut Draft<'_>, names: &Value) {
+    draft.mapped("env_vars: the server has all variables that Evergate has");
+    for name in names.as_array().into_iter().flatten() {
+        let name = name.as_str().or_else(|| name.get("name").and_then(Value::as_str));
+        // As below, a token is no name.
+        if let Some(name) = name.filter(|name| is_name(name) && !looks_secret(name)) {
+            draft.asked(Asked { variable: name.to_owned(), what: None, optional: false });
+        }
+    }
 }
 
 fn headers(draft: &mut Draft<'_>, entry: &mut Entry<'_>) {

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use super::document::{Malformed, Syntax};
 use super::secrets::{self, Variables};
-use super::{Client, Dropped, Found, Machine, NotTaken, Server, Source, merge, read};
+use super::{Client, Dropped, Found, Machine, NotTaken, Server, Source, locate, merge, read};
 use crate::config::{Severity, Sources};
+use crate::json_text;
 
 /// A file with its text.
 pub(crate) struct Input {
@@ -42,8 +43,11 @@ pub(crate) struct ReadFile {
     pub(crate) dropped: Vec<Dropped>,
 }
 
+/// Where clients have their servers.
+const SECTIONS: &[&str] = &["mcpServers", "servers", "context_servers", "gateway"];
+
 /// The order in which people write the keys of a server; others come behind.
-const ORDER: &[&str] = &["type", "command", "args", "env", "cwd", "url", "headers"];
+pub(super) const ORDER: &[&str] = &["type", "command", "args", "env", "cwd", "url", "headers"];
 
 /// Understands all files, or says everything that keeps them from being understood.
 pub(crate) fn import(inputs: &[Input], machine: &Machine) -> Result<Imported, Vec<Malformed>> {
@@ -61,6 +65,10 @@ pub(crate) fn import(inputs: &[Input], machine: &Machine) -> Result<Imported, Ve
                 continue;
             }
         };
+        if let Some(twice) = said_twice(&shown, &input.text, syntax) {
+            wrong.push(twice);
+            continue;
+        }
         let source = Source {
             client: if input.client == Client::Other {
                 recognized(&document)
@@ -71,6 +79,7 @@ pub(crate) fn import(inputs: &[Input], machine: &Machine) -> Result<Imported, Ve
             shown: shown.clone(),
             folder: input.folder.clone(),
             home: machine.home.clone(),
+            here: machine.projects(),
         };
         let found = read(&source, &document);
         let content = |problem| Malformed::content(&shown, &input.text, syntax, problem);
@@ -117,6 +126,18 @@ fn take(
     for (key, value) in found.gateway {
         gateway.entry(key).or_insert(value);
     }
+}
+
+/// Of two servers with one name parsers take the last: better to ask than to lose one.
+fn said_twice(file: &str, text: &str, syntax: Syntax) -> Option<Malformed> {
+    if syntax != Syntax::Json {
+        // The others refuse it themselves.
+        return None;
+    }
+    let (key, at) = json_text::repeated(text, SECTIONS)?;
+    let position = Some(locate::line_and_column(text, at));
+    let message = format!("{key:?} is there twice: remove one of them, or rename it");
+    Some(Malformed { file: file.to_owned(), position, message })
 }
 
 /// Whose file this is, from what is in it.

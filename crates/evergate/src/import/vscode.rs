@@ -22,17 +22,39 @@ pub(super) fn read(source: &Source, document: &Value, out: &mut Found) {
     }
 }
 
-/// Where VS Code asks for something, it says in words what it wants.
+/// Where VS Code asks for something, it says in words what it wants, and may have an answer ready.
 fn describe_inputs(section: &mut Entry<'_>, begun: usize, out: &mut Found) {
     let inputs = section.take("inputs").and_then(Value::as_array);
     for input in inputs.into_iter().flatten() {
         let text = |key: &str| input.get(key).and_then(Value::as_str);
-        let (Some(id), Some(about)) = (text("id"), text("description")) else { continue };
+        let Some(id) = text("id") else { continue };
         let asks = format!("VS Code asks for it as {id:?}");
-        for asked in out.servers.iter_mut().skip(begun).flat_map(|server| &mut server.asked) {
-            if asked.what.as_deref() == Some(&asks) {
-                asked.what = Some(format!("VS Code asks for it as {about:?}"));
+        // What our spelling has no room for is asked for after all.
+        let ready = text("default").filter(|text| !text.is_empty() && !text.contains(['$', '}']));
+        for server in out.servers.iter_mut().skip(begun) {
+            for asked in &mut server.asked {
+                if asked.what.as_deref() != Some(&asks) {
+                    continue;
+                }
+                if let Some(about) = text("description") {
+                    asked.what = Some(format!("VS Code asks for it as {about:?}"));
+                }
+                if let Some(ready) = ready {
+                    asked.optional = true;
+                    let (from, to) = (&asked.variable, format!("{}:-{ready}", asked.variable));
+                    let (from, to) = (format!("${{{from}}}"), format!("${{{to}}}"));
+                    server.entry.values_mut().for_each(|value| replace(value, &from, &to));
+                }
             }
         }
+    }
+}
+
+fn replace(value: &mut Value, from: &str, to: &str) {
+    match value {
+        Value::String(text) => *text = text.replace(from, to),
+        Value::Array(all) => all.iter_mut().for_each(|value| replace(value, from, to)),
+        Value::Object(all) => all.values_mut().for_each(|value| replace(value, from, to)),
+        _ => {}
     }
 }

@@ -294,3 +294,14 @@ fn call_prints_the_text_or_the_whole_result() {
         assert!(stderr(&refused).contains("the arguments"), "{}", stderr(&refused));
     }
 }
+
+#[test]
+fn what_is_done_to_servers_has_examples_of_its_own() {
+    for command in ["restart", "enable", "disable", "refresh"] {
+        let help = stdout(&evergate(&[command, "--help"]));
+        let (_, examples) = help.split_once("Examples:\n").unwrap();
+        let own = format!("evergate {command} ");
+        assert!(examples.lines().all(|line| line.trim_start().starts_with(&own)), "{help}");
+        assert!(help.contains("Exits with 0 if it worked"), "{help}");
+    }
+}

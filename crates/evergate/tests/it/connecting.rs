@@ -128,6 +128,7 @@ fn what_cannot_be_done_is_said_and_changes_nothing() {
         &["connect", "zed", "--write", "--key-env", "K"],
         &["connect", "claude-desktop"],
         &["connect", "claude-desktop", "--key-env", "K", "--url", "http://h/"],
+        &["connect", "claude-desktop", "--project", "--url", "http://h/mcp"],
         &["connect", "docker-agent", "--write"],
         &["connect", "cursor", "--url", "ftp://h/"],
         &["connect", "cursor", "--url", "http://me:hunter2@h/"],
@@ -145,6 +146,74 @@ fn what_cannot_be_done_is_said_and_changes_nothing() {
     let homeless =
         world.command(&["connect", "cursor", "--write"]).env_remove("HOME").output().unwrap();
     assert!(stderr(&homeless).contains("HOME is not set"), "{}", stderr(&homeless));
+}
+
+#[test]
+fn an_address_is_where_clients_go() {
+    let world = World::new();
+    for (url, expected) in [
+        ("http://10.0.0.1:9000", "\"http://10.0.0.1:9000/mcp\""),
+        ("https://gate.example/", "\"https://gate.example/mcp\""),
+        ("https://gate.example/team/mcp", "\"https://gate.example/team/mcp\""),
+    ] {
+        let output = world.run(&["connect", "cursor", "--url", url]);
+        assert!(stdout(&output).contains(expected), "{}", stdout(&output));
+        let output = world.run(&["connect", "claude-desktop", "--url", url]);
+        assert!(stdout(&output).contains(expected), "{}", stdout(&output));
+    }
+}
+
+#[test]
+fn a_gateway_with_keys_gets_no_entry_without_one() {
+    let world = World::new();
+    let auth = r#"{"mcpServers": {}, "gateway": {"auth": {"keys": [{"name": "a", "key": "sixteen-characters"}]}}}"#;
+    world.write("project/evergate.json", auth);
+    let output = world.run(&["connect", "cursor", "--write"]);
+    assert_eq!(output.status.code(), Some(64));
+    assert!(stderr(&output).contains("--key-env"), "{}", stderr(&output));
+    assert!(!world.path("home/.cursor/mcp.json").exists());
+    let output = world.run(&["connect", "cursor", "--write", "--key-env", "K"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(world.text("home/.cursor/mcp.json").contains("Bearer ${env:K}"));
+}
+
+#[test]
+#[cfg(unix)]
+fn a_gateway_that_runs_is_where_it_runs() {
+    use std::io::BufRead as _;
+    use std::process::Stdio;
+
+    let world = World::new();
+    world.write("project/evergate.json", r#"{"mcpServers": {}}"#);
+    let mut command = world.command(&["serve", "--listen", "127.0.0.1:0"]);
+    let mut gateway = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut url = String::new();
+    std::io::BufReader::new(gateway.stdout.take().unwrap()).read_line(&mut url).unwrap();
+    let output = world.run(&["connect", "cursor"]);
+    gateway.kill().unwrap();
+    gateway.wait().unwrap();
+    assert!(stdout(&output).contains(url.trim()), "{url}: {}", stdout(&output));
+    // It left its file behind.
+    let output = world.run(&["connect", "cursor"]);
+    assert!(stdout(&output).contains("http://127.0.0.1:8080/mcp"), "{}", stdout(&output));
+}
+
+#[test]
+fn what_a_menu_starts_is_told_to_have_no_variables() {
+    let world = World::new();
+    world.write(
+        "project/evergate.json",
+        r#"{"mcpServers": {"a": {"command": "x", "env": {"A": "${A_TOKEN}", "B": "${B:-b}", "C": "${env:C}"}}}}"#,
+    );
+    for args in [&["connect", "claude-desktop"][..], &["connect", "claude-desktop", "--write"]] {
+        let said = stderr(&world.run(args));
+        assert!(
+            said.contains("evergate.json needs A_TOKEN, C: give the entry an \"env\""),
+            "{said}"
+        );
+    }
+    let said = stderr(&world.run(&["connect", "cursor"]));
+    assert!(!said.contains("A_TOKEN"), "{said}");
 }
 
 #[test]

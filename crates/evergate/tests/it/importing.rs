@@ -90,8 +90,12 @@ fn copy(from: &Path, to: &Path) {
 
 /// Imports a fixture, has the result checked by the real thing, and shows both.
 fn imported(client: &str, more: &[(&str, &str)]) -> String {
+    imported_with(client, &[], more)
+}
+
+fn imported_with(client: &str, args: &[&str], more: &[(&str, &str)]) -> String {
     let world = World::of(client);
-    let output = world.run(&["import", client]);
+    let output = world.run(&[&["import", client], args].concat());
     let said = stdout(&output) + &stderr(&output);
     assert_eq!(output.status.code(), Some(0), "{said}");
     let written = world.text("project/evergate.json");
@@ -116,6 +120,53 @@ fn imported(client: &str, more: &[(&str, &str)]) -> String {
 #[test]
 fn claude_code_is_understood() {
     insta::assert_snapshot!(imported("claude", &[]));
+}
+
+#[test]
+fn claude_code_has_servers_of_single_projects() {
+    insta::assert_snapshot!(imported_with("claude", &["--project", "/work/shop"], &[]));
+}
+
+#[test]
+fn of_single_projects_only_this_one_counts() {
+    let world = World::new();
+    let project = world.path("project").canonicalize().unwrap();
+    std::fs::create_dir_all(world.path("project/.git")).unwrap();
+    std::fs::create_dir_all(world.path("project/inside")).unwrap();
+    let servers = |name: &str| json!({ "mcpServers": { name: { "command": "x" } } });
+    let document = json!({ "projects": {
+        project.to_str().unwrap(): servers("mine"), "/elsewhere": servers("other"),
+        world.path("home").to_str().unwrap(): servers("home"),
+    } });
+    world.write("home/.claude.json", document.to_string());
+    for folder in ["project", "project/inside"] {
+        let output = world
+            .command(&["import", "claude", "--json", "--dry-run"])
+            .current_dir(world.path(folder))
+            .output();
+        let report: Value = serde_json::from_str(&stdout(&output.unwrap())).unwrap();
+        assert_eq!(report["servers"].as_array().unwrap().len(), 1, "{report}");
+        assert_eq!(report["servers"][0]["name"], "mine");
+        assert_eq!(report["not_taken"].as_array().unwrap().len(), 2, "{report}");
+    }
+    let said = stdout(&world.run(&["import", "claude", "--dry-run"]));
+    assert!(said.contains("evergate import claude --project /elsewhere takes it"), "{said}");
+}
+
+#[test]
+fn what_is_written_has_the_format_that_its_name_says() {
+    let world = World::of("cursor");
+    let output = world.run(&["import", "cursor", "--output", "x.yaml"]);
+    assert_eq!(output.status.code(), Some(64));
+    assert!(stderr(&output).contains("a configuration is JSON or TOML"), "{}", stderr(&output));
+    assert!(!world.path("project/x.yaml").exists());
+    let output = world.run(&["import", "cursor", "--output", "x.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let toml = world.run(&["check", "--json", "--config", "x.toml"]);
+    world.run(&["import", "cursor"]);
+    let json = world.run(&["check", "--json", "--config", "evergate.json"]);
+    assert_eq!(stdout(&toml).replace("x.toml", "evergate.json"), stdout(&json));
+    assert!(world.text("project/x.toml").starts_with("[mcpServers."));
 }
 
 #[test]
@@ -248,9 +299,18 @@ fn an_import_that_finds_nothing_says_where_it_looked() {
     let output = world.command(&["import", "codex"]).env_remove("HOME").output().unwrap();
     assert_eq!(output.status.code(), Some(64));
     assert!(stderr(&output).contains("HOME is not set"), "{}", stderr(&output));
-    let output = world.run(&["import", "cursr"]);
+    let output = world.run(&["import", "curser"]);
     assert!(
-        stderr(&output).contains("\"cursr\" is neither a file nor a client"),
+        stderr(&output)
+            .contains("\"curser\" is neither a file nor a client (did you mean cursor?)"),
+        "{}",
+        stderr(&output)
+    );
+    world.write("project/x.json", r#"{ "servrs": {} }"#);
+    let output = world.run(&["import", "x.json"]);
+    assert_eq!(output.status.code(), Some(64));
+    assert!(
+        stderr(&output).contains("x.json: expected mcpServers at its top"),
         "{}",
         stderr(&output)
     );
@@ -266,6 +326,7 @@ fn malformed_files_are_reported_with_their_position_and_nothing_is_written() {
         ("comma.json", b"{ \"mcpServers\": { \"a\": { \"command\": \"hunter2\" \"args\": [] } } }"),
         ("types.json", b"{ \"mcpServers\": {\n  \"a\": { \"command\": 7, \"args\": \"hunter2\" },\n  \"b\": \"hunter2\",\n  \"c\": { \"command\": \"x\", \"env\": { \"K\": [\"hunter2\"] }, \"disabled\": \"no\" } } }"),
         ("list.json", b"[]"),
+        ("twice.json", b"{ \"mcpServers\": {\n  \"a\": { \"command\": \"x\" }, // one\n  \"a\": { \"command\": \"hunter2\" } } }"),
         ("deep.json", deep.as_bytes()),
         ("latin.json", b"{ \"mcpServers\": {\n \"caf\xe9\": {} } }"),
         ("cut.toml", b"[mcp_servers.a]\ncommand = \"hunter2"),

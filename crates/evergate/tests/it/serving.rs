@@ -42,6 +42,51 @@ fn the_command_line_has_the_last_word_on_an_address_that_others_can_reach() {
     }
 }
 
+/// As every other command does.
+#[test]
+fn the_file_of_the_folder_is_served_without_being_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_evergate"));
+    command.env_remove("RUST_LOG").current_dir(folder.path()).env("HOME", folder.path());
+    command.args(["--listen", "127.0.0.1:0"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let served = |command: &mut Command| {
+        let mut gateway = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(gateway.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        terminate(&gateway);
+        let output = gateway.wait_with_output().unwrap();
+        (line, String::from_utf8(output.stderr).unwrap())
+    };
+    let (_, said) = served(&mut command);
+    assert!(said.contains("two demonstration servers are served"), "{said}");
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write(".mcp.json", r#"{ "mcpServers": { "a": { "command": "x", "disabled": true } } }"#);
+    let (line, said) = served(&mut command);
+    assert!(line.starts_with("http://127.0.0.1:"), "{said}");
+    assert!(said.contains("using .mcp.json of the current folder"), "{said}");
+    assert!(!said.contains("demonstration"), "{said}");
+    // What `connect --project --write` left there.
+    write(
+        ".mcp.json",
+        r#"{ "mcpServers": { "evergate": { "url": "http://127.0.0.1:8080/mcp" } } }"#,
+    );
+    let mut command = Command::new(env!("CARGO_BIN_EXE_evergate"));
+    let output = command.current_dir(folder.path()).env("HOME", folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(64));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("\"evergate\" of .mcp.json leads to this gateway itself"), "{said}");
+    write("evergate.json", r#"{ "mcpServers": {} }"#);
+    let (_, said) = served(
+        Command::new(env!("CARGO_BIN_EXE_evergate"))
+            .current_dir(folder.path())
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .env("HOME", folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped()),
+    );
+    assert!(said.contains("using evergate.json of the current folder"), "{said}");
+}
+
 /// The server ends with its input, which is when closing has begun; what started it then does not go away.
 #[tokio::test]
 async fn a_signal_ends_at_once_although_a_server_takes_its_time_to_close() {

@@ -226,7 +226,7 @@ impl<'a> Patient<'a> {
 }
 
 /// The entry as it is written.
-fn entry_of(name: &str, sources: &Sources) -> Option<Value> {
+pub(super) fn entry_of(name: &str, sources: &Sources) -> Option<Value> {
     let files = sources.files.iter().filter_map(|file| {
         let text = std::fs::read_to_string(file).ok()?;
         Syntax::of(file, &text).parse(&text).ok()

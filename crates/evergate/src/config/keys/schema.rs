@@ -86,7 +86,8 @@ fn shape(key: &KeyDoc) -> Value {
         Kind::Section => object(key.path, true),
         Kind::Foreign => {
             let mut entry = object(key.path, false);
-            entry["oneOf"] = json!([{ "required": ["command"] }, { "required": ["url"] }]);
+            let one = ["command", "url", "httpUrl"].map(|key| json!({ "required": [key] }));
+            entry["oneOf"] = json!(one);
             entry
         }
         Kind::Map => {

@@ -40,6 +40,7 @@ pub(super) const TABLE: &[KeyDoc] = &[
     key("mcpServers.*.headers", Pairs, "", "headers for every request to it"),
     key("mcpServers.*.type", TYPES, "http", "how it speaks; `http` finds out"),
     key("mcpServers.*.transport", TYPES, "", "another name for `type`"),
+    key("mcpServers.*.httpUrl", Text, "", "Gemini CLI's name for `url` with the type `streamable-http`"),
     key("mcpServers.*.bearer_token_file", Path, "", "a file with the token for the Authorization header, read again when it changes"),
     key("mcpServers.*.headers_from_client", Texts, "", "headers of the client's request that are passed on to a server with a url: with the client's own calls, and with every request if `isolation` is `per_client`; the handshake of a shared server must work without them"),
     key("mcpServers.*.disabled", Flag, "false", "switches the server off"),

@@ -67,7 +67,7 @@ fn at(path: &str, value: Value) -> Value {
         let remote = remote
             .iter()
             .any(|key| entry.get(key).is_some_and(|kind| kind != "stdio" && kind != "local"));
-        if entry.get("command").is_none() && entry.get("url").is_none() {
+        if ["command", "url", "httpUrl"].iter().all(|key| entry.get(key).is_none()) {
             entry[if remote { "url" } else { "command" }] = json!("http://h/");
         }
     }

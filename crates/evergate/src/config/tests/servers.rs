@@ -35,6 +35,21 @@ fn tools_are_filtered_by_patterns() {
 }
 
 #[test]
+fn the_address_of_a_server_may_have_the_name_that_gemini_gives_it() {
+    let entry = json!({ "httpUrl": "https://h.example/mcp?key=x", "headers": { "a": "b" } });
+    assert_eq!(server(&entry).summary, "http: https://h.example/mcp");
+    assert_ne!(
+        server(&entry).connection_digest,
+        server(&json!({ "httpUrl": "https://i.example/", "headers": { "a": "b" } }))
+            .connection_digest
+    );
+    let both = json!({ "httpUrl": "https://h.example/mcp", "url": "https://h.example/sse" });
+    assert_eq!(server(&both).summary, "http: https://h.example/mcp");
+    assert!(said(&both).contains("url: has no effect beside httpUrl"), "{}", said(&both));
+    assert!(said(&json!({ "httpUrl": "http://h/", "command": "x" })).contains("has both"));
+}
+
+#[test]
 fn the_lists_of_other_clients_are_obeyed_with_a_note() {
     let entry = json!({ "command": "x", "includeTools": ["a*"], "excludeTools": ["ab"], "disabledTools": ["ac"] });
     let tools = server(&entry).tools;

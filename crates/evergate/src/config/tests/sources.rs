@@ -69,6 +69,10 @@ fn what_cannot_be_parsed_names_its_place_but_shows_nothing_of_it() {
             error(&["none.json"], None),
             error(&[], Some("{ \"a\": 1")),
             error(&[], Some("[a]\nb")),
+            error(
+                &[],
+                Some("{ \"mcpServers\": {\n\"a\": {}, \"a\": { \"command\": \"hunter2\" } } }")
+            ),
         ]
         .join("\n")
     );
