@@ -299,8 +299,9 @@ impl Connect {
 
 /// Where a gateway with these files says that it runs.
 fn running_at(files: &[PathBuf]) -> Option<String> {
-    let control = state::read_control(&state::default_dir(files)?).ok()??;
-    (!control.is_of_a_dead_process()).then(|| format!("{}/mcp", control.url))
+    let controls = state::read_controls(&state::default_dir(files)?).ok()?;
+    let alive = controls.iter().find(|control| !control.is_of_a_dead_process())?;
+    Some(format!("{}/mcp", alive.url))
 }
 
 /// What operators use is where clients are, so that what is known of one tells of the other.
