@@ -72,8 +72,6 @@ enum Note {
 
 /// Enough for what a busy gateway does while a disk takes its time.
 const QUEUE: usize = 4096;
-/// Arguments that are larger are left out: a line is to be read.
-const LARGEST_ARGUMENTS: usize = 16 * 1024;
 /// Written at once.
 const BATCH: usize = 512;
 
@@ -101,11 +99,7 @@ impl Audit {
     /// A call is over. On the way of every call.
     pub(crate) fn call_ended(&self, record: &CallRecord) {
         if self.is_on() {
-            let mut record = record.clone();
-            // Those in the queue take up room.
-            record.params =
-                record.params.filter(|params| params.as_bytes().len() <= LARGEST_ARGUMENTS);
-            self.add(Entry::Call(Box::new(record)));
+            self.add(Entry::Call(Box::new(record.clone())));
         }
     }
 

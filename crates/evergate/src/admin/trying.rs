@@ -10,7 +10,7 @@ use super::model::{CallOutcome, CallTrouble, Problem, ProblemCode, TriedCall, Tr
 use crate::config::Isolation;
 use crate::front::keys::Caller;
 use crate::gateway::{Gateway, error_body};
-use crate::observed::{Beginning, Recording};
+use crate::observed::{Beginning, Recording, brief};
 
 /// An operator waits no longer.
 const LONGEST: Duration = Duration::from_secs(10 * 60);
@@ -55,7 +55,7 @@ pub(crate) async fn call(
             caller: by,
             server: Arc::from(name),
             method: "tools/call".to_owned(),
-            tool: Some(wanted.tool.clone()),
+            tool: Some(brief(&wanted.tool)),
             request_bytes: arguments.as_bytes().len(),
             params: None,
             session: None,
