@@ -66,6 +66,8 @@ enum Note {
     Action { time: String, key: Option<String>, action: Action, server: String },
     /// An operator chose what is logged.
     LogLevel { time: String, key: Option<String>, level: String },
+    /// An operator ended the gateway.
+    Closed { time: String, key: Option<String> },
     /// Lines that are missing before this one.
     Lost { time: String, lines: u64 },
 }
@@ -113,6 +115,12 @@ impl Audit {
     pub(crate) fn level_set(&self, by: &Caller, level: &str) {
         let key = by.name().map(str::to_owned);
         self.note(Note::LogLevel { time: now(), key, level: level.to_owned() });
+    }
+
+    /// An operator ends the gateway.
+    pub(crate) fn closed(&self, by: &Caller) {
+        let key = by.name().map(str::to_owned);
+        self.note(Note::Closed { time: now(), key });
     }
 
     fn note(&self, note: Note) {

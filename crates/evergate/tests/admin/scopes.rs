@@ -68,6 +68,7 @@ async fn a_page_of_another_origin_can_neither_look_nor_act() {
         let looked = servers.get(&[("origin", foreign)]).await;
         assert_eq!(looked.status, StatusCode::FORBIDDEN, "{foreign}");
         assert!(looked.header("access-control-allow-origin").is_none(), "{foreign}");
+        assert_eq!(looked.json()["error"]["code"], "forbidden", "{foreign}");
         let headers = [("origin", foreign), ("content-type", "application/json")];
         let acted = restart.ask(Method::POST, &headers, "{}").await;
         assert_eq!(acted.status, StatusCode::FORBIDDEN, "{foreign}");

@@ -41,6 +41,32 @@ async fn it_is_ready_when_every_required_server_is_and_alive_all_the_time() {
 }
 
 #[tokio::test]
+async fn what_it_waits_for_is_told_to_those_who_have_a_key() {
+    let away = HttpServer::start(Server::new()).await;
+    away.kill().await;
+    let mut required = quick_to_recover(&away);
+    required["required"] = json!(true);
+    let gateway = gateway(&json!({
+        "mcpServers": { "needed": required },
+        "gateway": { "auth": { "keys": [
+            { "name": "all", "key": "opens-everything" },
+            { "name": "other", "key": "opens-something-else", "servers": ["other"] },
+        ] } },
+    }));
+    let gateway = gateway.start();
+    let ready = Http::new(&gateway.at("/readyz"));
+    let waiting = async |headers: &[(&str, &str)]| {
+        let answer = ready.get(headers).await;
+        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+        answer.json().get("waiting_for").cloned()
+    };
+    assert_eq!(waiting(&[]).await, None);
+    assert_eq!(waiting(&[("x-api-key", "wrong")]).await, None);
+    assert_eq!(waiting(&[("x-api-key", "opens-everything")]).await, Some(json!(["needed"])));
+    assert_eq!(waiting(&[("x-api-key", "opens-something-else")]).await, Some(json!([])));
+}
+
+#[tokio::test]
 async fn while_it_drains_new_requests_are_503_and_those_under_way_finish() {
     let (http, mut gateway) = one_server().await;
     let client = gateway.connect().await;
