@@ -383,5 +383,6 @@ fn status(code: ProblemCode) -> StatusCode {
         ProblemCode::BadRequest => StatusCode::BAD_REQUEST,
         ProblemCode::Conflict => StatusCode::CONFLICT,
         ProblemCode::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        ProblemCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
     }
 }

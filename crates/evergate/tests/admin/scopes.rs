@@ -124,3 +124,32 @@ async fn bad_requests_are_told_apart() {
         .await;
     assert_eq!(code(not_json), bad);
 }
+
+#[tokio::test]
+async fn who_tries_a_tool_may_use_what_the_key_opens_and_no_more() {
+    let docs = HttpServer::start(Server::new()).await;
+    let config = json!({
+        "mcpServers": { "docs": { "url": docs.url() }, "other": { "url": docs.url() } },
+        "gateway": { "auth": { "keys": [
+            { "name": "some", "key": "a-key-for-some-of-it", "scopes": ["admin"],
+              "servers": ["docs"], "tools": ["docs__echo"] },
+            { "name": "seldom", "key": "a-key-for-few-calls", "scopes": ["admin"], "rate_limit": "1/1h" },
+        ] } },
+    });
+    let gateway = gateway(&config).start();
+    let attempt = async |key: &str, server: &str, tool: &str| {
+        let path = format!("/api/v1/servers/{server}/call");
+        let answer =
+            send(&with(&gateway, &path, key), Method::POST, &json!({ "tool": tool })).await;
+        (answer.status, answer.json()["error"]["code"].clone())
+    };
+    let done = (StatusCode::OK, Value::Null);
+    let forbidden = (StatusCode::FORBIDDEN, json!("forbidden"));
+    assert_eq!(attempt("a-key-for-some-of-it", "docs", "echo").await, done);
+    assert_eq!(attempt("a-key-for-some-of-it", "docs", "bump").await, forbidden);
+    assert_eq!(attempt("a-key-for-some-of-it", "other", "echo").await, forbidden);
+    assert_eq!(attempt("a-key-for-few-calls", "other", "bump").await, done);
+    let limited = (StatusCode::TOO_MANY_REQUESTS, json!("rate_limited"));
+    assert_eq!(attempt("a-key-for-few-calls", "other", "bump").await, limited);
+    assert_eq!(docs.server().counters().calls, 2);
+}
