@@ -1,5 +1,7 @@
 //! `/livez`, `/readyz`, `/health` and `/close`.
 
+use std::time::Duration;
+
 use evergate_testkit::{HttpServer, Server};
 use http::StatusCode;
 use rustix::process::Signal;
@@ -132,7 +134,32 @@ async fn a_second_signal_ends_it_at_once() {
         status(&gateway, "/readyz").await == StatusCode::SERVICE_UNAVAILABLE
     })
     .await;
+    // Sooner it would be the same word twice.
+    tokio::time::sleep(Duration::from_secs(1)).await;
     gateway.signal(Signal::INT);
     assert_eq!(gateway.ended().await.code(), Some(70));
     assert_eq!(stream.message().await, None);
+}
+
+#[tokio::test]
+async fn two_signals_at_once_are_one() {
+    let (http, mut gateway) = one_server().await;
+    let client = gateway.connect().await;
+    let call = tool_call(&json!(1), "web__hold", &json!({ "call_id": "h" }));
+    let ending = async {
+        http.server().wait_for(|counters| counters.executions.contains_key("h")).await;
+        // As `timeout` does, and a terminal whose programs pass it on.
+        gateway.signal(Signal::TERM);
+        gateway.signal(Signal::INT);
+        until("it drains", async || {
+            status(&gateway, "/readyz").await == StatusCode::SERVICE_UNAVAILABLE
+        })
+        .await;
+        gateway.signal(Signal::TERM);
+        http.server().release_held();
+    };
+    let calling = client.request_with_id(json!(1), "tools/call", call["params"].clone());
+    let (answer, ()) = tokio::join!(calling, ending);
+    assert_eq!(answer["result"]["content"][0]["text"], "released");
+    assert_eq!(gateway.ended().await.code(), Some(0));
 }
