@@ -165,9 +165,13 @@ fn add_parts(given: &mut Vec<String>, text: &str) {
 
 /// As they are written in it, and as they are meant.
 fn add_parts_of_url(given: &mut Vec<String>, url: &Url) {
-    let query = url.query().unwrap_or_default();
-    let written =
-        query.split('&').map(|pair| pair.split_once('=').map_or(pair, |(_, value)| value));
+    let query = url.query().unwrap_or_default().split('&');
+    // What `?format=json` says is in every other error.
+    let is_word = |text: &str| text.len() < SHORTEST_UNNAMED && is_plain_word(text);
+    let written = query
+        .map(|pair| pair.split_once('=').unwrap_or(("", pair)))
+        .filter(|(name, value)| is_telling(name) || !is_word(value))
+        .map(|(_, value)| value);
     let credentials = [url.username(), url.password().unwrap_or_default()];
     let written: Vec<&str> = written.chain(credentials).collect();
     // Every text is the value of a form without names.
@@ -188,9 +192,13 @@ fn is_telling(name: &str) -> bool {
 /// Words, numbers and paths are what people look for in an error, and no secrets.
 fn is_plain(value: &str) -> bool {
     value.len() < SHORTEST_UNNAMED
-        || value.bytes().all(|byte| byte.is_ascii_alphabetic())
+        || is_plain_word(value)
         || value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
         || value.starts_with(['/', '.', '~'])
+}
+
+fn is_plain_word(value: &str) -> bool {
+    value.bytes().all(|byte| byte.is_ascii_alphabetic())
 }
 
 #[cfg(test)]
@@ -255,6 +263,8 @@ mod tests {
         let hidden = entrusted.hide(text);
         assert_eq!(hidden.matches(HIDDEN).count(), 7, "{hidden}");
         assert_eq!(entrusted.hide("Bearer abc-123"), "<secret>");
+        let spoken = web("http://h/?format=json&id=a1b2&long=abcdefgh", &[]);
+        assert_eq!(spoken.hide("json a1b2 abcdefgh"), "json <secret> <secret>");
     }
 
     #[test]
