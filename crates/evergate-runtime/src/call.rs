@@ -479,6 +479,10 @@ impl Call {
             && matches!(outcome, Outcome::NotSent | Outcome::Rejected);
         let (outcome, retryable) =
             if forgotten { (Outcome::Unknown, self.is_harmless()) } else { (outcome, retryable) };
-        CallError { server: self.slot.name.clone(), outcome, generation, retryable, source }
+        let own = self.track.as_ref().and_then(|track| track.headers.as_ref());
+        let entrusted = &self.slot.entrusted;
+        let entrusted = own.map_or_else(|| entrusted.clone(), |own| entrusted.and(own));
+        let server = self.slot.name.clone();
+        CallError { server, outcome, generation, retryable, source, entrusted }
     }
 }

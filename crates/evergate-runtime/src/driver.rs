@@ -79,6 +79,11 @@ pub(crate) struct Driver {
     drained: bool,
 }
 
+/// A failure and all that led to it, in the words that may be shown.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Told(String);
+
 enum Action {
     Commands,
     Input(Input),
@@ -240,7 +245,7 @@ impl Driver {
             end,
             transport: connection.map(|connection| connection.link().name()),
             protocol: connection.map(|connection| connection.peer().version),
-            error: error.map(|error| chain(error)),
+            error: error.map(|error| self.slot.entrusted.hide(&chain(error))),
         };
         // Nobody listening is fine.
         let _ = self.slot.shared.events.send(HubEvent::Dialed(dialed));
@@ -261,7 +266,9 @@ impl Driver {
         let (next, effects) = self.lifecycle.clone().step(event, now);
         self.lifecycle = next;
         if let Some(error) = error {
-            self.last_failure = Some(error);
+            // Shown, logged, and told to callers: whoever gets it gets it without secrets.
+            let told = Told(self.slot.entrusted.hide(&chain(&error)));
+            self.last_failure = Some(SharedError::new(told));
             self.last_failure_at = Some(SystemTime::now());
         }
         let after = self.place();
@@ -366,9 +373,11 @@ impl Driver {
         connection.detach();
         let (drain, within) = (self.slot.settings.max_timeout, self.slot.settings.close_timeout);
         let (inputs, server) = (self.slot.inputs.clone(), self.slot.name.clone());
+        let entrusted = self.slot.entrusted.clone();
         self.slot.shared.tasks.spawn(async move {
             if let Err(error) = connection.close(manner, drain, within).await {
-                tracing::debug!(%server, %generation, error = chain(&error), "close failed");
+                let error = entrusted.hide(&chain(&error));
+                tracing::debug!(%server, %generation, error, "close failed");
             }
             // A driver that is gone needs no news.
             let _ = inputs
@@ -396,7 +405,7 @@ impl Driver {
             attempts: lifecycle.attempts(),
             next_retry_at: lifecycle.next_attempt_at().map(Instant::from_std),
             earliest_attempt_at: lifecycle.earliest_attempt_at().map(Instant::from_std),
-            last_error: self.last_failure.as_ref().map(|error| chain(error)),
+            last_error: self.last_failure.as_ref().map(SharedError::to_string),
             last_error_at: self.last_failure_at,
             last_failure: self.last_failure.clone(),
             reconnects: self.installs.saturating_sub(1),
@@ -444,7 +453,7 @@ impl Driver {
             generation: self.installed,
             at: SystemTime::now(),
         };
-        let error = self.last_failure.as_ref().map(|error| chain(error));
+        let error = self.last_failure.as_ref().map(SharedError::to_string);
         self.telling.tell(&transition, error.as_deref());
         transition
     }

@@ -5,6 +5,7 @@ use std::error::Error as StdError;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::entrusted::Entrusted;
 use crate::lifecycle::{Generation, Reason, StateKind};
 use crate::protocol::RpcError;
 use crate::retry::Outcome;
@@ -25,6 +26,7 @@ pub struct CallError {
     pub retryable: bool,
     /// Why.
     pub source: CallFailure,
+    pub(crate) entrusted: Entrusted,
 }
 
 /// Why a call ended without a result.
@@ -145,9 +147,10 @@ impl CallFailure {
 // === impl CallError ===
 
 impl CallError {
-    /// The error with everything that caused it, for logs: each message once.
+    /// The error with everything that caused it, for logs: each message once, and without what the server was trusted with,
+    /// should it repeat that.
     pub fn chain(&self) -> String {
-        chain(self)
+        self.entrusted.hide(&chain(self))
     }
 }
 

@@ -32,6 +32,7 @@ mod call;
 mod catalog;
 mod connection;
 mod driver;
+mod entrusted;
 mod error;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]

@@ -85,6 +85,7 @@ impl ServerHandle {
                 generation: None,
                 retryable: false,
                 source: CallFailure::Rpc(RpcError::with(code::INVALID_PARAMS, what)),
+                entrusted: self.slot.entrusted.clone(),
             });
         }
         self.slot.side_state.set_log_level(level);

@@ -26,6 +26,7 @@ pub(crate) use subscription::follow;
 use crate::catalog::CatalogStore;
 use crate::connection::{Connection, Garbage};
 use crate::driver::{INPUTS, Input};
+use crate::entrusted::Entrusted;
 use crate::lifecycle::{Reason, StateKind};
 use crate::observe::{HubEvent, Notification, Status, Witness};
 use crate::settings::Checked;
@@ -43,6 +44,7 @@ pub(crate) struct Slot {
     pub(crate) published: watch::Sender<Published>,
     pub(crate) side_state: SideState,
     pub(crate) stderr: StderrTail,
+    pub(crate) entrusted: Entrusted,
     pub(crate) garbage: Arc<Garbage>,
     pub(crate) permits: Arc<Semaphore>,
     pub(crate) held: AtomicUsize,
@@ -102,6 +104,7 @@ impl Slot {
             published: watch::Sender::new(published),
             side_state: SideState::default(),
             stderr: StderrTail::default(),
+            entrusted: Entrusted::to(&settings.endpoint),
             garbage: Arc::default(),
             permits: Arc::new(Semaphore::new(settings.max_in_flight)),
             held: AtomicUsize::new(0),
@@ -136,7 +139,7 @@ impl Slot {
             stderr_tail,
             stderr_lines,
             garbage: self.garbage.count(),
-            last_garbage: self.garbage.newest(),
+            last_garbage: self.garbage.newest().map(|text| self.entrusted.hide(&text)),
             ..status.clone()
         }
     }

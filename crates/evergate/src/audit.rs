@@ -66,14 +66,14 @@ enum Note {
     Action { time: String, key: Option<String>, action: Action, server: String },
     /// An operator chose what is logged.
     LogLevel { time: String, key: Option<String>, level: String },
+    /// An operator ended the gateway.
+    Closed { time: String, key: Option<String> },
     /// Lines that are missing before this one.
     Lost { time: String, lines: u64 },
 }
 
 /// Enough for what a busy gateway does while a disk takes its time.
 const QUEUE: usize = 4096;
-/// Arguments that are larger are left out: a line is to be read.
-const LARGEST_ARGUMENTS: usize = 16 * 1024;
 /// Written at once.
 const BATCH: usize = 512;
 
@@ -101,11 +101,7 @@ impl Audit {
     /// A call is over. On the way of every call.
     pub(crate) fn call_ended(&self, record: &CallRecord) {
         if self.is_on() {
-            let mut record = record.clone();
-            // Those in the queue take up room.
-            record.params =
-                record.params.filter(|params| params.as_bytes().len() <= LARGEST_ARGUMENTS);
-            self.add(Entry::Call(Box::new(record)));
+            self.add(Entry::Call(Box::new(record.clone())));
         }
     }
 
@@ -119,6 +115,12 @@ impl Audit {
     pub(crate) fn level_set(&self, by: &Caller, level: &str) {
         let key = by.name().map(str::to_owned);
         self.note(Note::LogLevel { time: now(), key, level: level.to_owned() });
+    }
+
+    /// An operator ends the gateway.
+    pub(crate) fn closed(&self, by: &Caller) {
+        let key = by.name().map(str::to_owned);
+        self.note(Note::Closed { time: now(), key });
     }
 
     fn note(&self, note: Note) {

@@ -8,7 +8,7 @@
 //! | `/api/v1/…` | the admin API ([`operators`]) |
 //! | `/metrics` | numbers for Prometheus ([`operators`], `metrics`) |
 //! | `/`, `/dashboard/…` | the dashboard ([`page`]) |
-//! | `/close` | drains and ends the process |
+//! | `/close` | drains and ends the process ([`operators`]) |
 
 mod alarm;
 mod arriving;
@@ -103,6 +103,17 @@ pub(crate) struct Place {
     pub(crate) local_key: Option<Secret>,
 }
 
+// === impl Policy ===
+
+impl Policy {
+    fn guard_of(&self, face: Face) -> &OriginGuard {
+        match face {
+            Face::Public => &self.guard,
+            Face::Admin => self.admin_guard.as_ref().unwrap_or(&self.guard),
+        }
+    }
+}
+
 // === impl Front ===
 
 impl Front {
@@ -157,29 +168,29 @@ impl Front {
         if matches!(*request.method(), Method::GET | Method::HEAD) {
             match request.uri().path() {
                 "/livez" => return body::text(StatusCode::OK, "ok\n"),
-                "/readyz" => return health::ready(&self.gateway),
+                "/readyz" => return health::ready(self, face, request.headers()),
                 _ => {}
             }
         }
         let policy = self.policy();
-        let guard = match face {
-            Face::Public => &policy.guard,
-            Face::Admin => policy.admin_guard.as_ref().unwrap_or(&policy.guard),
-        };
+        let guard = policy.guard_of(face);
+        let for_operators = self.is_for_operators(face);
         let allowed_origin = match guard.check(request.headers()) {
             Ok(origin) => origin,
             Err(refused) => {
                 tracing::debug!(what = %refused, "refused");
+                if for_operators && operators::has(request.uri().path()) {
+                    return Box::pin(operators::turn_away(refused, request)).await;
+                }
                 return turned_away(Refusal::ForbiddenOrigin, request).await;
             }
         };
-        let for_operators = face == Face::Admin || self.place.admin_address.is_none();
         if for_operators && let Some(file) = dashboard::file(request.uri().path()) {
             return Box::pin(page::answer(file, request)).await;
         }
         if for_operators && operators::has(request.uri().path()) {
             // Large and rare, and not for other origins.
-            return Box::pin(operators::answer(self, &policy, request)).await;
+            return Box::pin(operators::answer(self, face, &policy, request)).await;
         }
         if !for_operators && operators::has(request.uri().path()) {
             return Box::pin(operators::elsewhere(request)).await;
@@ -223,11 +234,17 @@ impl Front {
             return mcp_endpoint::answer(self, caller, None, request).await;
         }
         let path = path.to_owned();
-        if face == Face::Admin && !matches!(&*path, "/health" | "/close") {
+        if face == Face::Admin && path != "/health" {
             return turned_away(Refusal::UnknownPath, request).await;
         }
         if !is_client && is_for_clients(&path) {
             return turned_away(Refusal::Forbidden, request).await;
+        }
+        if path == "/health" && matches!(*request.method(), Method::GET | Method::HEAD) {
+            let sees_all = self.is_for_operators(face)
+                && caller.is_admin()
+                && operators::may_come(policy.guard_of(face), request.headers()).is_ok();
+            return health::report(self, &caller, sees_all);
         }
         Box::pin(self.route_others(&path, caller, request)).await
     }
@@ -247,11 +264,8 @@ impl Front {
         match path {
             "/sse" if get => legacy_sse::open(self, caller, request),
             "/message" if post => legacy_sse::message(self, caller, request).await,
-            "/health" if get => health::report(self, &caller),
-            "/close" if post && !caller.is_admin() => body::refusal(Refusal::Forbidden),
-            "/close" if post => self.close(),
             "/livez" | "/readyz" | "/health" | "/sse" => body::wrong_method("GET"),
-            "/close" | "/message" => body::wrong_method("POST"),
+            "/message" => body::wrong_method("POST"),
             path => match path.strip_prefix("/mcp/") {
                 Some(server) => self.one_server(caller, server, request).await,
                 None => turned_away(Refusal::UnknownPath, request).await,
@@ -279,8 +293,13 @@ impl Front {
         mcp_endpoint::answer(self, caller, Some(&server), request).await
     }
 
+    /// Whether operators come in here.
+    fn is_for_operators(&self, face: Face) -> bool {
+        face == Face::Admin || self.place.admin_address.is_none()
+    }
+
     /// Drains and ends the process; a second time there is nothing left to close.
-    fn close(&self) -> Reply {
+    fn close(&self, by: &Caller) -> Reply {
         if self.closed.swap(true, Ordering::AcqRel) || self.gateway.draining.is_cancelled() {
             return body::json(
                 StatusCode::GONE,
@@ -288,6 +307,8 @@ impl Front {
             );
         }
         let servers = self.gateway.hub().servers().len();
+        tracing::info!(by = by.name(), "asked to close by an operator");
+        self.gateway.observed.audit.closed(by);
         self.close_asked.cancel();
         body::json(StatusCode::OK, &json!({ "status": "closed", "serversTerminated": servers }))
     }

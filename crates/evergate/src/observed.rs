@@ -3,6 +3,7 @@
 //! One place where everything that is told to operators comes together, whoever shows it. All of it is bounded, and none of
 //! it outlives the process.
 
+mod brief;
 mod feed;
 mod history;
 mod recent;
@@ -16,6 +17,7 @@ use evergate_runtime::{
     CallError, CallFailure, Generation, Happening, Outcome, RawJson, StateKind,
 };
 
+pub(crate) use brief::{LONGEST_NAME, brief, kept};
 pub(crate) use feed::{Feed, Follower};
 pub(crate) use recent::{Recent, Wanted};
 pub(crate) use recorder::record;

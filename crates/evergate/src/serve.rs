@@ -106,7 +106,10 @@ pub(crate) async fn http(
 
     tokio::select! {
         () = signals.end() => tracing::info!("told to end: draining"),
-        () = front.close_asked.cancelled() => tracing::info!("asked to close: draining"),
+        () = front.close_asked.cancelled() => {
+            signals.told();
+            tracing::info!("asked to close: draining");
+        }
     }
     let drain = gateway.config().gateway.drain;
     supervisor::tell(News::Stopping(drain + TO_CLOSE));

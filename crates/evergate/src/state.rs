@@ -57,10 +57,11 @@ impl StateDir {
     /// Opens the directory. If it is not there yet, it is made, for the owner alone.
     pub(crate) fn open(path: impl Into<PathBuf>) -> Result<Self, Unusable> {
         let path = path.into();
-        match private_file::create_directory(&path) {
-            Ok(()) => Ok(Self { path }),
-            Err(source) => Err(Unusable { path, source }),
+        if let Err(source) = private_file::create_directory(&path) {
+            return Err(Unusable { path, source });
         }
+        private_file::sweep(&path);
+        Ok(Self { path })
     }
 
     /// The keys of session ids, the one that seals first. Makes one if there is none.

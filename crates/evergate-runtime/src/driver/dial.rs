@@ -50,6 +50,7 @@ impl Dialing {
             client: &self.client,
             handlers: &self.handlers,
             stderr: &slot.stderr,
+            entrusted: &slot.entrusted,
             tasks: &slot.shared.tasks,
             inbox: inbox.clone(),
             reporter: reporter.clone(),

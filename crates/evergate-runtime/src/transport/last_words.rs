@@ -2,10 +2,10 @@
 //! might repeat there is taken out.
 
 use std::collections::VecDeque;
-use std::ffi::{OsStr, OsString};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::line_splitter::Line;
+use crate::entrusted::Entrusted;
 
 /// The last lines, across restarts. Cheap to clone.
 #[derive(Debug, Clone, Default)]
@@ -18,70 +18,8 @@ struct Tail {
     count: u64,
 }
 
-/// Values that must not be shown.
-#[derive(Clone, Default)]
-pub(crate) struct Entrusted(Vec<String>);
-
 const TAIL_LINES: usize = 50;
 const TAIL_LINE_BYTES: usize = 500;
-
-/// What the name of a secret has in it.
-const TELLING: &[&str] =
-    &["token", "key", "secret", "passw", "auth", "credential", "cookie", "session", "private"];
-
-/// Shorter ones are no secrets, and would be found in every second word.
-const SHORTEST: usize = 4;
-
-// === impl Entrusted ===
-
-impl Entrusted {
-    /// By the names of variables and options.
-    pub(crate) fn of(args: &[OsString], env: &[(OsString, OsString)]) -> Self {
-        let mut values: Vec<String> = Vec::new();
-        let mut add = |value: &OsStr| {
-            let value = value.to_string_lossy();
-            if value.len() >= SHORTEST {
-                values.push(value.into_owned());
-            }
-        };
-        for (name, value) in env {
-            if is_telling(&name.to_string_lossy()) {
-                add(value);
-            }
-        }
-        let mut awaited = false;
-        for arg in args {
-            let text = arg.to_string_lossy();
-            match text.split_once('=') {
-                Some((option, value)) if option.starts_with('-') && is_telling(option) => {
-                    add(OsStr::new(value));
-                }
-                _ if awaited && !text.starts_with('-') => add(arg),
-                _ => {}
-            }
-            awaited = text.starts_with('-') && !text.contains('=') && is_telling(&text);
-        }
-        // What contains another goes first.
-        values.sort_by_key(|value| std::cmp::Reverse(value.len()));
-        Self(values)
-    }
-
-    fn hide(&self, line: &str) -> String {
-        let hide = |line: String, secret: &String| line.replace(secret, "<secret>");
-        self.0.iter().fold(line.to_owned(), hide)
-    }
-}
-
-impl std::fmt::Debug for Entrusted {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} secrets", self.0.len())
-    }
-}
-
-fn is_telling(name: &str) -> bool {
-    let name = name.to_lowercase();
-    TELLING.iter().any(|word| name.contains(word))
-}
 
 // === impl StderrTail ===
 
@@ -111,36 +49,18 @@ impl StderrTail {
 mod tests {
     use super::*;
 
-    fn hidden(args: &[&str], env: &[(&str, &str)], line: &str) -> String {
-        let args: Vec<OsString> = args.iter().map(Into::into).collect();
-        let env: Vec<(OsString, OsString)> =
-            env.iter().map(|(name, value)| (name.into(), value.into())).collect();
+    fn kept(line: &str) -> String {
         let tail = StderrTail::default();
         let text = bytes::Bytes::copy_from_slice(line.as_bytes());
-        tail.keep(&Line::Message(text), &Entrusted::of(&args, &env));
+        tail.keep(&Line::Message(text), &Entrusted::default());
         tail.lines().0.remove(0)
     }
 
     #[test]
-    fn what_a_child_was_trusted_with_is_not_shown() {
-        let env =
-            [("GITHUB_TOKEN", "ghp_abc"), ("NODE_ENV", "production"), ("Api_Key", "ghp_abcdef")];
-        let line = "production: using ghp_abcdef and ghp_abc";
-        assert_eq!(hidden(&[], &env, line), "production: using <secret> and <secret>");
-        let args = ["--api-key", "k-123", "--token=t-456", "--verbose", "path"];
-        assert_eq!(hidden(&args, &[], "k-123 t-456 path"), "<secret> <secret> path");
-    }
-
-    #[test]
-    fn what_is_too_short_to_be_a_secret_is_shown() {
-        assert_eq!(hidden(&[], &[("USE_KEYRING", "no")], "no idea"), "no idea");
-    }
-
-    #[test]
     fn a_long_line_is_cut_between_characters() {
-        let line = hidden(&[], &[], &"ä".repeat(TAIL_LINE_BYTES));
+        let line = kept(&"ä".repeat(TAIL_LINE_BYTES));
         assert_eq!(line.len(), TAIL_LINE_BYTES);
-        let odd = hidden(&[], &[], &format!("x{}", "ä".repeat(TAIL_LINE_BYTES)));
+        let odd = kept(&format!("x{}", "ä".repeat(TAIL_LINE_BYTES)));
         assert_eq!(odd.len(), TAIL_LINE_BYTES - 1);
     }
 

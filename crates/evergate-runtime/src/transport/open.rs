@@ -11,6 +11,7 @@ use super::http::legacy_sse;
 use super::http::streamable::{HttpContext, HttpLink, Profile};
 use super::{HttpClient, Link, OpenError, StderrTail, TransportError, lines, stdio};
 use crate::connection::{Beginning, Begun, Inbox, Peer, Protocol, Reporter, Shown};
+use crate::entrusted::Entrusted;
 use crate::error::{SharedError, chain};
 use crate::handlers::Handlers;
 use crate::protocol::Era;
@@ -34,6 +35,7 @@ pub(crate) struct Opening<'a> {
     pub(crate) client: &'a HttpClient,
     pub(crate) handlers: &'a Handlers,
     pub(crate) stderr: &'a StderrTail,
+    pub(crate) entrusted: &'a Entrusted,
     pub(crate) tasks: &'a Tasks,
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) reporter: Reporter,
@@ -57,7 +59,7 @@ pub(crate) async fn open(
             opening.shake(link, None).await
         }
         Endpoint::Stdio { command, args, env, cwd } => {
-            let stderr = opening.stderr.clone();
+            let stderr = (opening.stderr.clone(), opening.entrusted.clone());
             let started = stdio::start(command, args, env, cwd.as_ref(), stderr, opening.tasks)?;
             let link = opening.start_lines(started.stdout, started.stdin, Some(started.control));
             opening.shake(link, None).await
@@ -80,7 +82,8 @@ impl Opening<'_> {
         if let Some(link) = self.link.take()
             && let Err(error) = link.close(within).await
         {
-            tracing::debug!(error = chain(&error), "an attempt could not be cleaned up");
+            let error = self.entrusted.hide(&chain(&error));
+            tracing::debug!(error, "an attempt could not be cleaned up");
         }
     }
 
@@ -150,7 +153,7 @@ impl Opening<'_> {
         let context = HttpContext {
             client: self.client.with_new_pool(),
             uri,
-            custom: CustomHeaders::new(headers.clone(), source.clone()),
+            custom: CustomHeaders::new(headers.clone(), source.clone(), self.entrusted.clone()),
             header_timeout: self.settings.header_timeout,
             max_message_bytes: self.settings.max_message_bytes,
             tasks: self.tasks.clone(),

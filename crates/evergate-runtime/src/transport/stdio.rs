@@ -11,11 +11,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-use super::last_words::{Entrusted, StderrTail};
+use super::last_words::StderrTail;
 use super::line_splitter::LineSplitter;
 #[cfg(unix)]
 use super::process_group::Guardian;
 use super::{OpenError, TransportError};
+use crate::entrusted::Entrusted;
 use crate::error::SharedError;
 use crate::tasks::Tasks;
 
@@ -51,7 +52,7 @@ pub(crate) fn start(
     args: &[OsString],
     env: &[(OsString, OsString)],
     cwd: Option<&PathBuf>,
-    tail: StderrTail,
+    (tail, entrusted): (StderrTail, Entrusted),
     tasks: &Tasks,
 ) -> Result<Started, OpenError> {
     let spawn_error = |error: std::io::Error| {
@@ -94,7 +95,7 @@ pub(crate) fn start(
         tasks.spawn(guardian.finish());
         return Err(spawn_error(std::io::Error::other("the child has no pipes")));
     };
-    let stderr = tasks.spawn(keep_tail(stderr, tail, Entrusted::of(args, env)));
+    let stderr = tasks.spawn(keep_tail(stderr, tail, entrusted));
     let (stop, stopping) = mpsc::channel(1);
     let (ended, exit) = watch::channel(None);
     tasks.spawn(supervise(child, guardian, stderr, stopping, ended));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use evergate_runtime::{HttpKind, Outcome, Settings, StateKind};
+use evergate_runtime::{CallFailure, HttpKind, Outcome, Settings, StateKind};
 use evergate_testkit::{Fault, HttpServer, Server};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
@@ -112,17 +112,26 @@ async fn a_server_that_repeats_them_does_not_make_them_known() {
     let server = Server::new();
     let http = HttpServer::start(server.clone()).await;
     for url in [http.url(), http.sse_url(), http.rpc_url()] {
-        let settings = Settings::http(url)
+        let settings = Settings::http(format!("{url}?key=in-the-query"))
             .header_source(|| vec![("authorization".to_owned(), "Bearer from-source".to_owned())]);
         let (hub, s) = hub(settings);
         connected(&s).await;
-        let refusal = "no Bearer from-source, nor from-source, nor of-the-call".to_owned();
-        server.inject(Fault::Status(403, refusal)).on("tools/call");
+        let secrets = "no Bearer from-source, nor from-source, nor of-the-call, nor in-the-query";
+        server.inject(Fault::Status(403, secrets.to_owned())).on("tools/call");
         let own = headers(&[("x-token", "of-the-call")]);
-        let error = s.call_tool("bump", json!({})).headers(own).await.unwrap_err();
+        let error = s.call_tool("bump", json!({})).headers(own.clone()).await.unwrap_err();
         let shown = format!("{} {error:?}", error.chain());
-        assert!(shown.contains("<secret>"), "{shown}");
+        let hidden = "no <secret>, nor <secret>, nor <secret>, nor <secret>";
+        assert!(shown.contains(hidden), "{shown}");
         assert!(!shown.contains("from-source") && !shown.contains("of-the-call"), "{shown}");
+        // An answer is the caller's as it is; what is written down of it is not.
+        let answer =
+            json!({ "jsonrpc": "2.0", "id": 1, "error": { "code": 7, "message": secrets } });
+        server.inject(Fault::Status(403, answer.to_string())).on("tools/call");
+        let error = s.call_tool("bump", json!({})).headers(own).await.unwrap_err();
+        assert!(error.chain().contains(hidden), "{}", error.chain());
+        let CallFailure::Rpc(rpc) = &error.source else { panic!("{error:?}") };
+        assert_eq!(rpc.message, secrets);
         hub.shutdown(SECOND).await;
     }
 }

@@ -509,4 +509,6 @@ pub(crate) enum ProblemCode {
     /// It makes no sense in the state the server is in.
     Conflict,
     TooLarge,
+    /// The key may not call so often.
+    RateLimited,
 }

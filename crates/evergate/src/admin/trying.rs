@@ -10,12 +10,12 @@ use super::model::{CallOutcome, CallTrouble, Problem, ProblemCode, TriedCall, Tr
 use crate::config::Isolation;
 use crate::front::keys::Caller;
 use crate::gateway::{Gateway, error_body};
-use crate::observed::{Beginning, Recording};
+use crate::observed::{Beginning, Recording, brief};
 
 /// An operator waits no longer.
 const LONGEST: Duration = Duration::from_secs(10 * 60);
 
-/// On the shared connection, as any client's call: it waits, recovers, and is remembered.
+/// On the shared connection, as any client's call: it obeys its caller's key, waits, recovers, and is remembered.
 pub(crate) async fn call(
     gateway: &Arc<Gateway>,
     name: &str,
@@ -41,11 +41,20 @@ pub(crate) async fn call(
             return Err(Problem::new(ProblemCode::BadRequest, message));
         }
     };
+    if !gateway.opens(&by, name, &wanted.tool) {
+        let message = format!("this key does not open the tool {:?} of {name}", wanted.tool);
+        return Err(Problem::new(ProblemCode::Forbidden, message));
+    }
     if let Some(entry) = gateway.hub().catalog().server(name)
         && entry.tool(&wanted.tool).is_none()
     {
         let known = entry.tools.iter().map(|tool| tool.key.as_str());
         return Err(Problem::unknown(ProblemCode::UnknownTool, "tool", &wanted.tool, known));
+    }
+    if let Err(retry_in) = by.spend() {
+        let seconds = error_body::whole_seconds(retry_in);
+        let message = format!("this key may not call so often: try again in {seconds} s");
+        return Err(Problem::new(ProblemCode::RateLimited, message));
     }
     let arguments = RawJson::from(arguments);
     let mut recording = Recording::begin(
@@ -55,7 +64,7 @@ pub(crate) async fn call(
             caller: by,
             server: Arc::from(name),
             method: "tools/call".to_owned(),
-            tool: Some(wanted.tool.clone()),
+            tool: Some(brief(&wanted.tool)),
             request_bytes: arguments.as_bytes().len(),
             params: None,
             session: None,

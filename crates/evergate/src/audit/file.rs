@@ -98,12 +98,16 @@ impl AuditFile {
     /// Puts the file aside as `.1`, that as `.2`, and so on; the oldest goes.
     fn rotate(&mut self) -> io::Result<()> {
         self.open = None;
+        if !fs::exists(&self.settings.file)? {
+            // Somebody put it aside already. A new one is begun.
+            return Ok(());
+        }
         let keep = self.settings.keep;
         for number in (1..keep).rev() {
             let moved = fs::rename(self.numbered(number), self.numbered(number + 1));
             ignore_missing(moved)?;
         }
-        fs::rename(&self.settings.file, self.numbered(1))
+        ignore_missing(fs::rename(&self.settings.file, self.numbered(1)))
     }
 
     fn numbered(&self, number: usize) -> PathBuf {
@@ -200,6 +204,22 @@ mod tests {
         audit.reopen();
         assert_eq!(audit.add(&lines(&["three"])).0, 1);
         assert_eq!((read(&moved).as_str(), read(&file).as_str()), ("one\ntwo\n", "three\n"));
+    }
+
+    #[test]
+    fn a_file_that_was_moved_away_when_it_is_full_costs_no_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, moved) = (dir.path().join("audit.log"), dir.path().join("moved"));
+        let settings = config::Audit { file: file.clone(), max_bytes: 10, keep: 2 };
+        let mut audit = AuditFile::new(settings);
+        assert_eq!(audit.add(&lines(&["before", "one"])).0, 2);
+        fs::rename(&file, &moved).unwrap();
+        let (written, result) = audit.add(&lines(&["second", "two", "six"]));
+        assert_eq!((written, result.is_ok()), (3, true));
+        assert_eq!((read(&moved).as_str(), read(&file).as_str()), ("one\n", "two\nsix\n"));
+        // What was put aside before is still there.
+        assert_eq!(read(&audit.numbered(2)), "before\n");
+        assert_eq!(read(&audit.numbered(1)), "second\n");
     }
 
     #[test]

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use evergate_runtime::StateKind;
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use serde_json::{Map, Value, json};
 
 use super::keys::Caller;
-use super::{Front, Reply, body};
+use super::{Face, Front, Reply, body};
 use crate::config::Isolation;
 use crate::gateway::Gateway;
 
-/// `200` if every required server is connected and requests are taken, else `503`, and why.
-pub(super) fn ready(gateway: &Gateway) -> Reply {
+/// `200` if every required server is connected and requests are taken, else `503`, and why. Which servers those are is told
+/// to those who may know.
+pub(super) fn ready(front: &Front, face: Face, headers: &HeaderMap) -> Reply {
+    let gateway = &front.gateway;
     if gateway.draining.is_cancelled() {
         return body::json(
             StatusCode::SERVICE_UNAVAILABLE,
@@ -23,14 +25,20 @@ pub(super) fn ready(gateway: &Gateway) -> Reply {
     let ready = waiting.is_empty();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let mut report = json!({ "ready": ready });
-    if !ready {
-        report["waiting_for"] = json!(waiting);
+    let policy = front.policy();
+    if !ready
+        && policy.guard_of(face).check(headers).is_ok()
+        && let Ok(caller) = policy.keyring.identify(headers)
+    {
+        let known = waiting.iter().filter(|server| caller.may_use_server(server));
+        report["waiting_for"] = json!(known.collect::<Vec<_>>());
     }
     body::json(status, &report)
 }
 
-/// Everything, as JSON. Always `200`: that the report could be made is not the same as that all is well.
-pub(super) fn report(front: &Arc<Front>, caller: &Caller) -> Reply {
+/// Everything, as JSON, or what becomes of calls, for those who only make them. Always `200`: that the report could be made is
+/// not the same as that all is well.
+pub(super) fn report(front: &Arc<Front>, caller: &Caller, sees_all: bool) -> Reply {
     let gateway = &front.gateway;
     let config = gateway.config();
     let servers: Map<String, Value> = config
@@ -51,18 +59,28 @@ pub(super) fn report(front: &Arc<Front>, caller: &Caller) -> Reply {
     } else {
         "healthy"
     };
-    body::json(
-        StatusCode::OK,
-        &json!({
-            "status": status,
-            "gatewayVersion": env!("CARGO_PKG_VERSION"),
-            "uptime": gateway.uptime().as_secs(),
-            "sessions": gateway.clients.sessions(),
-            "catalogVersion": gateway.hub().catalog().version,
-            "servers": servers,
-            "warnings": if caller.is_admin() { gateway.name_warnings() } else { Vec::new() },
-        }),
-    )
+    let mut report = json!({
+        "status": status,
+        "gatewayVersion": env!("CARGO_PKG_VERSION"),
+        "uptime": gateway.uptime().as_secs(),
+    });
+    if sees_all {
+        report["sessions"] = json!(gateway.clients.sessions());
+        report["catalogVersion"] = json!(gateway.hub().catalog().version);
+        report["warnings"] = json!(gateway.name_warnings());
+        report["servers"] = servers.into();
+    } else {
+        report["servers"] =
+            servers.into_iter().map(|(name, server)| (name, brief(&server))).collect();
+    }
+    body::json(StatusCode::OK, &report)
+}
+
+/// Of a server's report, what says whether a call to it will do, and why not.
+fn brief(server: &Value) -> Value {
+    let known = |field: &&str| !server[*field].is_null();
+    let fields = ["status", "state", "reason", "isolation"].into_iter().filter(known);
+    fields.map(|field| (field.to_owned(), server[field].clone())).collect()
 }
 
 fn server_report(gateway: &Gateway, name: &str, server: &crate::config::Server) -> Value {

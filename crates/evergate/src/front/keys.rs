@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use http::header::AUTHORIZATION;
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use sha2::{Digest as _, Sha256};
 use wildmatch::WildMatch;
 
@@ -162,11 +162,18 @@ impl Keyring {
             return;
         }
         for name in [AUTHORIZATION, HeaderName::from_static(API_KEY)] {
-            let Some(value) = headers.get(&name) else { continue };
-            let alone = HeaderMap::from_iter([(name.clone(), value.clone())]);
-            if presented(&alone).any(|secret| self.find(secret).is_some()) {
-                headers.remove(&name);
+            let is_ours = |value: &HeaderValue| {
+                let alone = HeaderMap::from_iter([(name.clone(), value.clone())]);
+                presented(&alone).any(|secret| self.find(secret).is_some())
+            };
+            let values = || headers.get_all(&name).iter();
+            if !values().any(is_ours) {
+                continue;
             }
+            let others: Vec<HeaderValue> =
+                values().filter(|value| !is_ours(value)).cloned().collect();
+            headers.remove(&name);
+            headers.extend(others.into_iter().map(|value| (name.clone(), value)));
         }
     }
 
@@ -279,8 +286,6 @@ impl fmt::Debug for Key {
 
 #[cfg(test)]
 mod tests {
-    use http::{HeaderName, HeaderValue};
-
     use super::*;
 
     fn entry(name: &str, secret: &str) -> KeyEntry {
@@ -356,6 +361,26 @@ mod tests {
         assert_eq!(who(&both), Ok(Some("alice".into())));
         let two = [("authorization", "Bearer of-another"), ("authorization", "alice-secret")];
         assert_eq!(who(&two), Ok(Some("alice".into())));
+    }
+
+    #[test]
+    fn a_key_goes_no_further_wherever_it_stands_and_others_do() {
+        for name in ["authorization", "x-api-key"] {
+            let mut headers = headers(&[
+                (name, "of-another"),
+                (name, "alice-secret"),
+                (name, "of-a-third"),
+                (name, "bob secret ä"),
+                ("accept", "alice-secret"),
+            ]);
+            ring().hide(&mut headers);
+            let left: Vec<_> = headers.get_all(name).iter().collect();
+            assert_eq!(left, ["of-another", "of-a-third"], "{name}");
+            assert_eq!(headers["accept"], "alice-secret");
+        }
+        let mut alone = headers(&[("authorization", "Bearer alice-secret")]);
+        ring().hide(&mut alone);
+        assert!(alone.is_empty());
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! The face for operators: the admin API, the dashboard, the metrics.
+//! The face for operators: the admin API, the dashboard, the metrics, the way to end it all.
 //!
 //! A page of another origin must not steer the gateway through the browser of somebody who may. So a request with an
 //! origin must have the gateway's own, whatever else is allowed to clients, and whatever changes something must come with a
-//! JSON body, which no page of another origin can send without being asked for its origin first.
+//! JSON body, which no page of another origin can send without being asked for its origin first. `/close` alone needs none:
+//! workflow runners end their gateways with a bare `POST`, and browsers say the origin of every POST.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,12 +21,14 @@ use url::form_urlencoded;
 use super::event_stream::SIGN_OF_LIFE;
 use super::incoming::{self, LAST_EVENT_ID};
 use super::keys::Caller;
-use super::{Front, Policy, Reply, body, percent_decoded};
+use super::origin_guard::{OriginGuard, Refused};
+use super::{Face, Front, Policy, Reply, body, percent_decoded};
 use crate::admin::model::{
     Action, CallList, CallOutcome, Happening, LogLevel, Problem, ProblemCode, TryCall, What,
 };
 use crate::admin::{self, List};
 use crate::gateway::Gateway;
+use crate::gateway::error_body::Refusal;
 use crate::metrics::{Format, render};
 use crate::observed::{Follower, Wanted, unix_ms};
 
@@ -38,7 +41,24 @@ const USUAL_LIMIT: usize = 100;
 
 /// Whether a path is ours.
 pub(super) fn has(path: &str) -> bool {
-    path == "/api" || path.starts_with("/api/") || is_metrics(path)
+    path == "/api" || path.starts_with("/api/") || is_metrics(path) || is_close(path)
+}
+
+/// Refuses a request that is not let in, in the words of the API.
+pub(super) async fn turn_away<B>(refused: Refused, request: &mut Request<B>) -> Reply
+where
+    B: http_body::Body<Data = Bytes> + Send + Unpin,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let mut reply = finish(Err(not_let_in(refused)), request).await;
+    body::mark(&mut reply, Refusal::ForbiddenOrigin);
+    reply
+}
+
+/// Whether a request with these headers may be an operator's, whoever that is.
+pub(super) fn may_come(guard: &OriginGuard, headers: &HeaderMap) -> Result<(), Problem> {
+    is_of_this_origin(headers)?;
+    guard.check_operator(headers).map_err(not_let_in)
 }
 
 /// For whoever asks here while another listener has the answers: with or without a key there is nothing here.
@@ -59,6 +79,7 @@ where
 
 pub(super) async fn answer<B>(
     front: &Arc<Front>,
+    face: Face,
     policy: &Policy,
     request: &mut Request<B>,
 ) -> Reply
@@ -66,11 +87,23 @@ where
     B: http_body::Body<Data = Bytes> + Send + Unpin,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let answered = match may_come_in(policy, request) {
+    let answered = match may_come_in(face, policy, request) {
         Ok(_) if is_metrics(request.uri().path()) => metrics(front, request).await,
+        Ok(caller) if is_close(request.uri().path()) => Ok(match *request.method() {
+            Method::POST => front.close(&caller),
+            _ => body::wrong_method("POST"),
+        }),
         Ok(caller) => route(front, &caller, request).await,
         Err(problem) => Err(problem),
     };
+    finish(answered, request).await
+}
+
+async fn finish<B>(answered: Result<Reply, Problem>, request: &mut Request<B>) -> Reply
+where
+    B: http_body::Body<Data = Bytes> + Send + Unpin,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
     let mut reply = answered.unwrap_or_else(|problem| {
         let mut reply = body::typed(status(problem.error.code), &problem);
         if problem.error.code == ProblemCode::Unauthorized {
@@ -90,6 +123,14 @@ fn is_metrics(path: &str) -> bool {
     path.trim_end_matches('/') == "/metrics"
 }
 
+fn is_close(path: &str) -> bool {
+    path.trim_end_matches('/') == "/close"
+}
+
+fn not_let_in(refused: Refused) -> Problem {
+    Problem::new(ProblemCode::Forbidden, refused.what)
+}
+
 async fn metrics<B>(front: &Arc<Front>, request: &Request<B>) -> Result<Reply, Problem> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return Err(wrong_method("GET", false));
@@ -101,9 +142,9 @@ async fn metrics<B>(front: &Arc<Front>, request: &Request<B>) -> Result<Reply, P
     Ok(body::metrics(format, page))
 }
 
-fn may_come_in<B>(policy: &Policy, request: &Request<B>) -> Result<Caller, Problem> {
+fn may_come_in<B>(face: Face, policy: &Policy, request: &Request<B>) -> Result<Caller, Problem> {
     let headers = request.headers();
-    is_of_this_origin(headers)?;
+    may_come(policy.guard_of(face), headers)?;
     let caller = policy
         .keyring
         .identify(headers)
@@ -334,9 +375,7 @@ where
         .map_err(|_| bad("the content-type must be application/json".to_owned()))?;
     let body = incoming::whole_body(request.body_mut(), LARGEST_BODY).await.map_err(|refusal| {
         match refusal {
-            crate::gateway::error_body::Refusal::TooLarge => {
-                Problem::new(ProblemCode::TooLarge, "the body is too large")
-            }
+            Refusal::TooLarge => Problem::new(ProblemCode::TooLarge, "the body is too large"),
             _ => bad("the body broke off".to_owned()),
         }
     })?;
@@ -360,5 +399,6 @@ fn status(code: ProblemCode) -> StatusCode {
         ProblemCode::BadRequest => StatusCode::BAD_REQUEST,
         ProblemCode::Conflict => StatusCode::CONFLICT,
         ProblemCode::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        ProblemCode::RateLimited => StatusCode::TOO_MANY_REQUESTS,
     }
 }

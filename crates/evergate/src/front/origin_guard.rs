@@ -50,6 +50,9 @@ const SEVERAL_HOSTS: Refused = Refused { what: "the request has more than one Ho
 const BAD_HOST: Refused = Refused { what: "the Host header cannot be read" };
 const OTHER_HOST: Refused =
     Refused { what: "the Host header names a host that is not listed in allowed_hosts" };
+const UNLISTED_HOST: Refused = Refused {
+    what: "without keys operators come by address, as localhost, or by a name that is listed in allowed_hosts",
+};
 const SEVERAL_ORIGINS: Refused = Refused { what: "the request has more than one Origin header" };
 const BAD_ORIGIN: Refused = Refused { what: "the Origin header names no origin" };
 const OTHER_ORIGIN: Refused =
@@ -96,6 +99,18 @@ impl OriginGuard {
         // "null" ends here too: any page can have that origin by putting itself into a sandbox.
         let origin = value.to_str().ok().and_then(Origin::parse).ok_or(BAD_ORIGIN)?;
         if self.allows_origin(&origin, &host) { Ok(Some(value.clone())) } else { Err(OTHER_ORIGIN) }
+    }
+
+    /// Whether a request that was let in may be an operator's. Where no key is asked for, the name under which it came says
+    /// who asks: a page whose name was bound anew has its own there, and a browser leaves the origin out when it reads from
+    /// where the page seems to be.
+    pub(crate) fn check_operator(&self, headers: &HeaderMap) -> Result<(), Refused> {
+        if self.has_keys {
+            return Ok(());
+        }
+        let host = one(headers, &HOST, SEVERAL_HOSTS)?.ok_or(NO_HOST)?;
+        let host = host.to_str().ok().and_then(Authority::parse).ok_or(BAD_HOST)?;
+        if host.is_address() || self.lists_host(&host) { Ok(()) } else { Err(UNLISTED_HOST) }
     }
 
     fn allows_host(&self, host: &Authority) -> bool {

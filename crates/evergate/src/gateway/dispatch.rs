@@ -22,7 +22,7 @@ use super::params::{self, ToolCall};
 use super::stateless::rounds::Rounds;
 use super::stateless::tasks;
 use crate::cancelled::cancelled;
-use crate::observed::Recording;
+use crate::observed::{LONGEST_NAME, Recording};
 
 /// How long a call waits for its server to be told what to log.
 const TOLD_WITHIN: Duration = Duration::from_secs(2);
@@ -273,6 +273,11 @@ impl Gateway {
         context: &RequestContext,
         guard: &CallGuard,
     ) -> Answer {
+        if method.len() > LONGEST_NAME {
+            // It would be repeated in headers, records and errors, and is nobody's.
+            let message = format!("the method is longer than {LONGEST_NAME} bytes");
+            return Answer::Error(plain(error_body::INVALID_REQUEST, message));
+        }
         let Some(fields) = params::read(params.as_ref()) else {
             return invalid(params::NO_OBJECT);
         };

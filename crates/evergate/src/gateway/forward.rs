@@ -21,7 +21,7 @@ use super::stateless::rounds::Rounds;
 use super::stateless::tasks;
 use super::{Answer, Gateway, Pieces, RequestContext, news, params, payload};
 use crate::config::{Isolation, Server};
-use crate::observed::{Beginning, Recording};
+use crate::observed::{Beginning, Recording, brief, kept};
 use crate::telemetry::{About, TraceContext};
 
 /// A request on its way to a server.
@@ -186,11 +186,14 @@ fn begin_recording(
         client: client.label(),
         caller: client.caller(),
         server: server.clone(),
-        method: request.method.clone(),
-        tool: request.tool.clone(),
+        method: brief(&request.method),
+        tool: request.tool.as_deref().map(brief),
         request_bytes: params.as_ref().map_or(0, |params| params.as_bytes().len()),
         name: params.as_ref().filter(|_| is_named).and_then(params::shown_name),
-        params: params.filter(|_| gateway.config().gateway.record_arguments),
+        params: params
+            .filter(|_| gateway.config().gateway.record_arguments)
+            .as_ref()
+            .and_then(kept),
         session: Some(client.session_label()),
         trace,
     };

@@ -9,6 +9,7 @@ use evergate_runtime::{RawJson, wire};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::observed::brief;
 use crate::telemetry::{self, TraceContext};
 
 /// Borrowed from the params of a request. Of methods nobody knows these may be anything, so nothing is said of types.
@@ -138,7 +139,7 @@ pub(super) fn with_progress_token(
 pub(super) fn shown_name(params: &RawJson) -> Option<String> {
     let fields = read(Some(params))?;
     if let Some(name) = fields.name.and_then(text) {
-        return Some(shortened(&name));
+        return Some(brief(&name));
     }
     let uri = fields.uri.and_then(text)?;
     let uri = uri.split(['?', '#']).next().unwrap_or_default();
@@ -150,12 +151,7 @@ pub(super) fn shown_name(params: &RawJson) -> Option<String> {
         }
         None => uri.to_owned(),
     };
-    Some(shortened(&shown))
-}
-
-fn shortened(text: &str) -> String {
-    const LONGEST: usize = 256;
-    text[..text.floor_char_boundary(LONGEST)].to_owned()
+    Some(brief(&shown))
 }
 
 /// Which request a client gives up.

@@ -86,6 +86,12 @@ impl Gateway {
         PublicNames { view: self.view(&Client::observer()), naming }
     }
 
+    /// Whether a key opens a tool, by the name that the server itself has for it.
+    pub(crate) fn opens(&self, caller: &Caller, server: &str, own: &str) -> bool {
+        caller.may_use_server(server)
+            && caller.may_use_tool(&full_name(&self.config(), server, own))
+    }
+
     /// What clients saw when the process started.
     pub(super) fn baseline_view(&self, client: &Client) -> View {
         self.build(client, &self.baseline)

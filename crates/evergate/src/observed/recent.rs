@@ -9,11 +9,6 @@ use serde_json::Value;
 use super::{CallRecord, unix_ms};
 use crate::admin::model::{CallOutcome, CallReport};
 
-/// Arguments above this are not kept.
-const LARGEST_ARGUMENTS: usize = 16 * 1024;
-/// Of an error, so much.
-pub(super) const LONGEST_ERROR: usize = 1000;
-
 /// The calls, numbered from 1.
 #[derive(Debug, Default)]
 pub(crate) struct Recent(Mutex<Ring>);
@@ -42,11 +37,7 @@ struct Params {
 
 impl Recent {
     /// Keeps at most so many.
-    pub(super) fn add(&self, mut record: CallRecord, keep: usize) {
-        if record.params.as_ref().is_some_and(|params| params.as_bytes().len() > LARGEST_ARGUMENTS)
-        {
-            record.params = None;
-        }
+    pub(super) fn add(&self, record: CallRecord, keep: usize) {
         let mut ring = self.ring();
         ring.count += 1;
         ring.calls.push_back(record);
@@ -158,12 +149,10 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_shown_if_they_were_kept_and_are_not_huge() {
+    fn arguments_are_shown_if_they_were_kept() {
         let recent = Recent::default();
-        for size in [1, LARGEST_ARGUMENTS] {
-            let params =
-                serde_json::json!({ "name": "echo", "arguments": { "text": "x".repeat(size) } });
-            let params = Some(params.into());
+        let params = serde_json::json!({ "name": "echo", "arguments": { "text": "x" } });
+        for params in [Some(params.into()), None] {
             recent.add(CallRecord { params, ..call("a", CallOutcome::Answered) }, 9);
         }
         let shown = recent.list(&Wanted { limit: 9, ..Wanted::default() });

@@ -7,13 +7,16 @@ use evergate_runtime::{CallError, CallFailure, Generation, RawJson, Report};
 use tokio::time::Instant;
 
 use super::CallRecord;
-use super::recent::LONGEST_ERROR;
+use super::brief::shortened;
 use crate::admin::model::CallOutcome;
 use crate::front::keys::Caller;
 use crate::gateway::Gateway;
 use crate::telemetry::{self, CallTrace, Sending};
 
-/// What is known of a call before it is made.
+/// Of an error, so much.
+const LONGEST_ERROR: usize = 1000;
+
+/// What is known of a call before it is made. All of it stays for a while: see [`brief`](super::brief).
 #[derive(Debug)]
 pub(crate) struct Beginning {
     pub(crate) client: Arc<str>,
@@ -92,11 +95,7 @@ impl Recording {
 
     /// It brought none.
     pub(crate) fn failed(&mut self, error: &CallError) {
-        let mut text = error.chain();
-        if text.len() > LONGEST_ERROR {
-            text.truncate(text.floor_char_boundary(LONGEST_ERROR));
-            text.push('…');
-        }
+        let text = shortened(&error.chain(), LONGEST_ERROR);
         let code = match &error.source {
             CallFailure::Rpc(error) => Some(error.code),
             _ => None,

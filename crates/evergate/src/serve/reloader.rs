@@ -104,9 +104,9 @@ fn apply(
         tracing::warn!("gateway.otlp takes effect after a restart");
     }
     let (audited, audit) = (before.audit.clone(), after.audit.clone());
-    also(&config);
     match gateway.reload(config) {
         Ok(changes) => {
+            also(&gateway.config());
             if audited != audit {
                 gateway.observed.audit.configure(audit);
             }
@@ -156,4 +156,38 @@ pub(super) fn contents(files: &[PathBuf]) -> Contents {
         hash.update(&text);
     }
     hash.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn config(servers: &[&str]) -> Config {
+        let servers: serde_json::Map<String, serde_json::Value> = servers
+            .iter()
+            .map(|&name| (name.to_owned(), serde_json::json!({ "command": "x", "disabled": true })))
+            .collect();
+        let file = tempfile::NamedTempFile::with_suffix(".json").unwrap();
+        std::fs::write(file.path(), serde_json::json!({ "mcpServers": servers }).to_string())
+            .unwrap();
+        let sources = Sources { files: vec![file.path().to_owned()], stdin: None };
+        sources.load(&|_| None).unwrap()
+    }
+
+    #[tokio::test]
+    async fn nothing_else_changes_if_the_servers_cannot() {
+        let gateway = Gateway::start(config(&["a"]), BTreeMap::new()).unwrap();
+        let applied = Cell::new(0);
+        let also = |_: &Config| applied.set(applied.get() + 1);
+        let mut bad = config(&["a", "b"]);
+        let b = bad.servers.get_mut("b").unwrap();
+        b.settings = b.settings.clone().timeout(Duration::ZERO);
+        assert!(apply(&gateway, bad, &also).is_err());
+        assert_eq!(applied.get(), 0);
+        assert!(apply(&gateway, config(&["a", "b"]), &also).is_ok());
+        assert_eq!(applied.get(), 1);
+    }
 }

@@ -2,17 +2,26 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
-/// Signals that end the process, and the one that makes it read its configuration again.
+/// Signals that end the process.
 #[derive(Debug)]
 pub(super) struct Signals {
+    /// When the process was first told to end.
+    told: Option<Instant>,
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
 }
+
+/// Signals that come so soon after the first are the same word twice: `timeout` signals its child and then its group, a
+/// terminal all processes in the foreground, and some of those pass it on. Only who saw that it takes long means that it is to
+/// end at once.
+const SAME_WORD: Duration = Duration::from_secs(1);
 
 /// Resolves each time somebody asks to read the configuration again.
 #[derive(Debug)]
@@ -29,6 +38,7 @@ impl Signals {
     pub(super) fn new() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Self {
+            told: None,
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
         })
@@ -36,12 +46,27 @@ impl Signals {
 
     #[cfg(not(unix))]
     pub(super) fn new() -> io::Result<Self> {
-        Ok(Self {})
+        Ok(Self { told: None })
     }
 
-    /// Resolves when the process is told to end, each time.
-    #[cfg(unix)]
+    /// Resolves when the process is told to end, and each time it is told so again.
     pub(super) async fn end(&mut self) {
+        loop {
+            self.next().await;
+            if self.told.is_none_or(|told| told.elapsed() >= SAME_WORD) {
+                self.told();
+                return;
+            }
+        }
+    }
+
+    /// It was told to end in another way.
+    pub(super) fn told(&mut self) {
+        self.told.get_or_insert_with(Instant::now);
+    }
+
+    #[cfg(unix)]
+    async fn next(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
@@ -49,7 +74,7 @@ impl Signals {
     }
 
     #[cfg(not(unix))]
-    pub(super) async fn end(&mut self) {
+    async fn next(&mut self) {
         if tokio::signal::ctrl_c().await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -3,9 +3,15 @@
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::hex;
 use crate::random;
+
+/// Bytes that tell two writers apart.
+const RANDOM: usize = 8;
+/// Another process may use the directory, and be in the middle of it.
+const LONGEST_WRITING: Duration = Duration::from_secs(60);
 
 /// Makes a directory and those above it, unless it is there.
 pub(super) fn create_directory(path: &Path) -> io::Result<()> {
@@ -48,10 +54,31 @@ fn with_temporary(
 }
 
 fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
-    let random: [u8; 8] = random::bytes().map_err(io::Error::other)?;
+    let random: [u8; RANDOM] = random::bytes().map_err(io::Error::other)?;
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(format!(".{}.tmp", hex(&random)));
     Ok(path.with_file_name(name))
+}
+
+/// Removes what processes left behind that were killed while they wrote. Whatever is in the way of that is in nobody's.
+pub(super) fn sweep(directory: &Path) {
+    let Ok(entries) = fs::read_dir(directory) else { return };
+    for entry in entries.flatten() {
+        let modified = entry.metadata().and_then(|metadata| metadata.modified());
+        let is_old = modified
+            .is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > LONGEST_WRITING));
+        if is_temporary(&entry.file_name().to_string_lossy()) && is_old {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Whether [`temporary_beside`] makes such names.
+fn is_temporary(name: &str) -> bool {
+    let random = name.strip_suffix(".tmp").and_then(|rest| rest.rsplit_once('.'));
+    random.is_some_and(|(_, random)| {
+        random.len() == 2 * RANDOM && random.bytes().all(|digit| digit.is_ascii_hexdigit())
+    })
 }
 
 fn write_new(path: &Path, text: &[u8]) -> io::Result<()> {
@@ -85,6 +112,25 @@ mod tests {
         replace(&path, b"two").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"two");
         assert_eq!(names(dir.path()), ["file"]);
+    }
+
+    #[test]
+    fn what_a_killed_process_left_is_swept_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let old = std::time::SystemTime::now() - 2 * LONGEST_WRITING;
+        let left = temporary_beside(&dir.path().join("catalogs.json")).unwrap();
+        let new = temporary_beside(&dir.path().join("sessions.json")).unwrap();
+        let others = ["notes.tmp", "a.0123.tmp", "a.0123456789abcdefg.tmp", "session.key"];
+        let others = others.map(|name| dir.path().join(name));
+        for path in [&left, &new].into_iter().chain(&others) {
+            fs::write(path, "half").unwrap();
+        }
+        for path in [&left].into_iter().chain(&others) {
+            File::options().write(true).open(path).unwrap().set_modified(old).unwrap();
+        }
+        sweep(dir.path());
+        assert!(!left.exists() && new.exists(), "{:?}", names(dir.path()));
+        assert!(others.iter().all(|path| path.exists()), "{:?}", names(dir.path()));
     }
 
     #[test]

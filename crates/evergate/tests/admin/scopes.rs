@@ -68,6 +68,7 @@ async fn a_page_of_another_origin_can_neither_look_nor_act() {
         let looked = servers.get(&[("origin", foreign)]).await;
         assert_eq!(looked.status, StatusCode::FORBIDDEN, "{foreign}");
         assert!(looked.header("access-control-allow-origin").is_none(), "{foreign}");
+        assert_eq!(looked.json()["error"]["code"], "forbidden", "{foreign}");
         let headers = [("origin", foreign), ("content-type", "application/json")];
         let acted = restart.ask(Method::POST, &headers, "{}").await;
         assert_eq!(acted.status, StatusCode::FORBIDDEN, "{foreign}");
@@ -122,4 +123,33 @@ async fn bad_requests_are_told_apart() {
         .ask(Method::POST, &[("content-type", "application/json")], "{")
         .await;
     assert_eq!(code(not_json), bad);
+}
+
+#[tokio::test]
+async fn who_tries_a_tool_may_use_what_the_key_opens_and_no_more() {
+    let docs = HttpServer::start(Server::new()).await;
+    let config = json!({
+        "mcpServers": { "docs": { "url": docs.url() }, "other": { "url": docs.url() } },
+        "gateway": { "auth": { "keys": [
+            { "name": "some", "key": "a-key-for-some-of-it", "scopes": ["admin"],
+              "servers": ["docs"], "tools": ["docs__echo"] },
+            { "name": "seldom", "key": "a-key-for-few-calls", "scopes": ["admin"], "rate_limit": "1/1h" },
+        ] } },
+    });
+    let gateway = gateway(&config).start();
+    let attempt = async |key: &str, server: &str, tool: &str| {
+        let path = format!("/api/v1/servers/{server}/call");
+        let answer =
+            send(&with(&gateway, &path, key), Method::POST, &json!({ "tool": tool })).await;
+        (answer.status, answer.json()["error"]["code"].clone())
+    };
+    let done = (StatusCode::OK, Value::Null);
+    let forbidden = (StatusCode::FORBIDDEN, json!("forbidden"));
+    assert_eq!(attempt("a-key-for-some-of-it", "docs", "echo").await, done);
+    assert_eq!(attempt("a-key-for-some-of-it", "docs", "bump").await, forbidden);
+    assert_eq!(attempt("a-key-for-some-of-it", "other", "echo").await, forbidden);
+    assert_eq!(attempt("a-key-for-few-calls", "other", "bump").await, done);
+    let limited = (StatusCode::TOO_MANY_REQUESTS, json!("rate_limited"));
+    assert_eq!(attempt("a-key-for-few-calls", "other", "bump").await, limited);
+    assert_eq!(docs.server().counters().calls, 2);
 }

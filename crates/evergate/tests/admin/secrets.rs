@@ -3,6 +3,7 @@
 use evergate_testkit::{HttpServer, Server};
 use http::Method;
 use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufStream};
 
 use crate::api::{api, send};
 use crate::support::{Gateway, Http, gateway, until};
@@ -97,6 +98,128 @@ async fn nothing_that_is_secret_is_shown_anywhere() {
             assert!(!text.contains(secret), "{secret} in {text}");
         }
         assert!(!text.contains(&client.id), "a session id in {text}");
+    }
+}
+
+/// A server on a raw socket that answers with an error in which it repeats the whole head of the request. At `/strict`
+/// that is all it does, at any other path it shakes hands first.
+async fn parrot() -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(repeat(stream));
+        }
+    });
+    format!("http://{address}")
+}
+
+async fn repeat(stream: tokio::net::TcpStream) {
+    let mut stream = BufStream::new(stream);
+    loop {
+        let (mut head, mut length) = (String::new(), 0);
+        while stream.read_line(&mut head).await.unwrap_or(0) > 2 {
+            let line = head.lines().last().unwrap().to_lowercase();
+            if let Some(value) = line.strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+        }
+        let mut body = vec![0; length];
+        if head.is_empty() || stream.read_exact(&mut body).await.is_err() {
+            return;
+        }
+        let asked: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let error = json!({ "error": { "code": -32000, "message": head } });
+        let mut answer = match asked["method"].as_str() {
+            Some("initialize") if !head.starts_with("POST /strict") => json!({ "result": {
+                "protocolVersion": crate::support::NEWEST, "capabilities": { "tools": {} },
+                "serverInfo": { "name": "parrot", "version": "1" },
+            } }),
+            Some("tools/list") => json!({ "result": {
+                "tools": [{ "name": "tell", "inputSchema": { "type": "object" } }],
+            } }),
+            _ => error,
+        };
+        answer["jsonrpc"] = json!("2.0");
+        answer["id"] = asked["id"].clone();
+        let answer = if asked["id"].is_null() { String::new() } else { answer.to_string() };
+        let status = match (answer.is_empty(), head.starts_with("POST")) {
+            (_, false) => "405 Not Allowed",
+            (true, _) => "202 Accepted",
+            _ => "200 OK",
+        };
+        let head = format!(
+            "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+            answer.len()
+        );
+        if stream.write_all(format!("{head}{answer}").as_bytes()).await.is_err()
+            || stream.flush().await.is_err()
+        {
+            return;
+        }
+    }
+}
+
+/// A child that does the same with all it knows.
+const PARROT: &str = r#"while read -r line; do
+    id=$(printf %s "$line" | sed 's/.*"id":\([0-9]*\).*/\1/')
+    echo "{\"jsonrpc\":\"2.0\",\"id\":$id,\"error\":{\"code\":-32000,\"message\":\"$PLAINLY $MY_TOKEN $*\"}}"
+done"#;
+
+#[tokio::test]
+async fn what_a_server_repeats_in_its_errors_is_not_written_down() {
+    let [env, header, query, _, argument, _, _, token, _] = SECRETS;
+    let (parrot, plainly) = (parrot().await, "planted-plain-0010");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), token).unwrap();
+    let strict = json!({
+        "url": format!("{parrot}/strict?key={query}"), "bearer_token_file": file.path(),
+        "headers": { "X-Custom": header },
+    });
+    let config = json!({
+        "mcpServers": {
+            "strict": strict,
+            "calls": {
+                "url": format!("{parrot}/?key={query}"), "bearer_token_file": file.path(),
+                "headers": { "X-Custom": header },
+            },
+            "child": {
+                "command": "sh", "args": ["-c", PARROT, "sh", "--api-key", argument],
+                "env": { "MY_TOKEN": env, "PLAINLY": plainly },
+            },
+        },
+        "gateway": { "audit": { "file": "audit.log" } },
+    });
+    let gateway = gateway(&config).env("RUST_LOG", "trace").start();
+    let ask = async |path: &str| -> Value { api(&gateway, path).get(&[]).await.json() };
+    for name in ["strict", "child"] {
+        let path = format!("servers/{name}");
+        until("it was refused", async || !ask(&path).await["last_error"].is_null()).await;
+        let error = ask(&path).await["last_error"].to_string();
+        assert!(error.contains("<secret>"), "{error}");
+    }
+    let client = gateway.connect().await;
+    // What the client gets is the server's own answer.
+    let answer = client.call("calls__tell", json!({})).await;
+    let told = answer["error"]["message"].as_str().unwrap();
+    for secret in [header, query, token] {
+        assert!(told.contains(secret), "{told}");
+    }
+    let call = ask("calls?limit=1").await["calls"][0].clone();
+    assert!(call["error"].as_str().unwrap().contains("<secret>"), "{call}");
+    let mut shown = vec![gateway.stderr(), call.to_string()];
+    for path in ["servers", "servers/strict", "servers/child", "servers/calls", "calls"] {
+        shown.push(ask(path).await.to_string());
+    }
+    shown.push(gateway.health().await.to_string());
+    let audit = gateway.folder.path().join("audit.log");
+    until("it is written", async || std::fs::read_to_string(&audit).unwrap().contains("calls"))
+        .await;
+    shown.push(std::fs::read_to_string(&audit).unwrap());
+    for text in &shown {
+        for secret in SECRETS.into_iter().chain([plainly]) {
+            assert!(!text.contains(secret), "{secret} in {text}");
+        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! `/livez`, `/readyz`, `/health` and `/close`.
 
+use std::time::Duration;
+
 use evergate_testkit::{HttpServer, Server};
 use http::StatusCode;
 use rustix::process::Signal;
@@ -38,6 +40,32 @@ async fn it_is_ready_when_every_required_server_is_and_alive_all_the_time() {
     })
     .await;
     assert_eq!(status(&gateway, "/livez").await, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn what_it_waits_for_is_told_to_those_who_have_a_key() {
+    let away = HttpServer::start(Server::new()).await;
+    away.kill().await;
+    let mut required = quick_to_recover(&away);
+    required["required"] = json!(true);
+    let gateway = gateway(&json!({
+        "mcpServers": { "needed": required },
+        "gateway": { "auth": { "keys": [
+            { "name": "all", "key": "opens-everything" },
+            { "name": "other", "key": "opens-something-else", "servers": ["other"] },
+        ] } },
+    }));
+    let gateway = gateway.start();
+    let ready = Http::new(&gateway.at("/readyz"));
+    let waiting = async |headers: &[(&str, &str)]| {
+        let answer = ready.get(headers).await;
+        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE);
+        answer.json().get("waiting_for").cloned()
+    };
+    assert_eq!(waiting(&[]).await, None);
+    assert_eq!(waiting(&[("x-api-key", "wrong")]).await, None);
+    assert_eq!(waiting(&[("x-api-key", "opens-everything")]).await, Some(json!(["needed"])));
+    assert_eq!(waiting(&[("x-api-key", "opens-something-else")]).await, Some(json!([])));
 }
 
 #[tokio::test]
@@ -106,7 +134,32 @@ async fn a_second_signal_ends_it_at_once() {
         status(&gateway, "/readyz").await == StatusCode::SERVICE_UNAVAILABLE
     })
     .await;
+    // Sooner it would be the same word twice.
+    tokio::time::sleep(Duration::from_secs(1)).await;
     gateway.signal(Signal::INT);
     assert_eq!(gateway.ended().await.code(), Some(70));
     assert_eq!(stream.message().await, None);
+}
+
+#[tokio::test]
+async fn two_signals_at_once_are_one() {
+    let (http, mut gateway) = one_server().await;
+    let client = gateway.connect().await;
+    let call = tool_call(&json!(1), "web__hold", &json!({ "call_id": "h" }));
+    let ending = async {
+        http.server().wait_for(|counters| counters.executions.contains_key("h")).await;
+        // As `timeout` does, and a terminal whose programs pass it on.
+        gateway.signal(Signal::TERM);
+        gateway.signal(Signal::INT);
+        until("it drains", async || {
+            status(&gateway, "/readyz").await == StatusCode::SERVICE_UNAVAILABLE
+        })
+        .await;
+        gateway.signal(Signal::TERM);
+        http.server().release_held();
+    };
+    let calling = client.request_with_id(json!(1), "tools/call", call["params"].clone());
+    let (answer, ()) = tokio::join!(calling, ending);
+    assert_eq!(answer["result"]["content"][0]["text"], "released");
+    assert_eq!(gateway.ended().await.code(), Some(0));
 }

@@ -30,4 +30,5 @@ mod resumption;
 mod revisions;
 mod sessions;
 mod stdio;
+mod what_is_kept;
 mod wrap;

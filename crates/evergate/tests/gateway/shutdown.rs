@@ -55,6 +55,8 @@ async fn a_second_signal_ends_it_at_once_and_children_with_it() {
     gateway.signal(Signal::TERM);
     let ready = Http::new(&gateway.at("/readyz"));
     until("it drains", async || ready.get(&[]).await.status == 503).await;
+    // Sooner it would be the same word twice.
+    tokio::time::sleep(Duration::from_secs(1)).await;
     let began = Instant::now();
     gateway.signal(Signal::INT);
     let status = gateway.ended().await;

@@ -68,22 +68,13 @@ pub(crate) async fn collect_refusal(mut body: ResponseBody, limit: usize) -> Byt
     text.freeze()
 }
 
-/// The start of a refusal for people to read: one line, printable, and without the secrets a server may repeat.
-pub(crate) fn detail<'a>(body: &[u8], secrets: impl Iterator<Item = &'a str>) -> String {
+/// The start of a refusal for people to read: one line, printable, and without what `hide` takes out.
+pub(crate) fn detail(body: &[u8], hide: impl FnOnce(&str) -> String) -> String {
     let shown = &body[..body.len().min(DETAIL_BYTES)];
-    let mut text = String::from_utf8_lossy(shown).into_owned();
-    // Shorter ones are no secrets, and would be found in every second word.
-    for secret in secrets.flat_map(with_token).filter(|secret| secret.len() >= 4) {
-        text = text.replace(secret, "<secret>");
-    }
+    let text = hide(&String::from_utf8_lossy(shown));
     let line: String =
         text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(DETAIL_CHARS).collect();
     if line.trim().is_empty() { String::new() } else { format!(": {}", line.trim()) }
-}
-
-/// A value, and what of it is left without a scheme such as `Bearer`.
-fn with_token(value: &str) -> impl Iterator<Item = &str> {
-    [value].into_iter().chain(value.split_once(' ').map(|(_, token)| token))
 }
 
 /// What was read of a body.

@@ -1,11 +1,10 @@
 //! Headers that are the embedder's own: fixed ones, those asked for before every request, and those of one call.
 
-use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
+use super::body;
 use crate::connection::CallWatch;
+use crate::entrusted::Entrusted;
 use crate::settings::{HeaderSource, is_reserved};
 
 /// What is put on every request of a link. Cheap to clone, but for the fixed ones.
@@ -13,18 +12,19 @@ use crate::settings::{HeaderSource, is_reserved};
 pub(crate) struct CustomHeaders {
     fixed: HeaderMap,
     source: Option<HeaderSource>,
-    /// Values the source gave lately: a server may repeat one in a refusal, and it must not get into an error.
-    recent: Arc<Mutex<VecDeque<HeaderValue>>>,
+    /// Told what the source says: a server may repeat that.
+    entrusted: Entrusted,
 }
-
-/// Enough for a few tokens and their successors; a refusal comes soon after the request it refuses.
-const REMEMBERED: usize = 16;
 
 // === impl CustomHeaders ===
 
 impl CustomHeaders {
-    pub(crate) fn new(fixed: HeaderMap, source: Option<HeaderSource>) -> Self {
-        Self { fixed, source, recent: Arc::default() }
+    pub(crate) fn new(
+        fixed: HeaderMap,
+        source: Option<HeaderSource>,
+        entrusted: Entrusted,
+    ) -> Self {
+        Self { fixed, source, entrusted }
     }
 
     pub(crate) fn fixed(&self) -> &HeaderMap {
@@ -36,7 +36,7 @@ impl CustomHeaders {
     pub(crate) fn complete(&self, headers: &mut HeaderMap, call: Option<&CallWatch>) {
         if let Some(source) = &self.source {
             let changing = read(source);
-            self.remember(&changing);
+            self.entrusted.learn(changing.values());
             headers.extend(changing);
         }
         if let Some(own) = call.and_then(CallWatch::headers) {
@@ -49,25 +49,17 @@ impl CustomHeaders {
         self.source.is_some() || call.is_some_and(CallWatch::has_own_headers)
     }
 
-    /// Every value that must not be shown.
-    pub(crate) fn secrets(&self, call: Option<&CallWatch>) -> Vec<HeaderValue> {
+    /// What a server said, for people to read, without what it was trusted with: by the settings, by the source, with this
+    /// call, and `others`.
+    pub(crate) fn detail<'a>(
+        &self,
+        body: &[u8],
+        call: Option<&'a CallWatch>,
+        others: impl Iterator<Item = &'a str>,
+    ) -> String {
         let own = call.and_then(CallWatch::headers).into_iter().flat_map(HeaderMap::values);
-        self.fixed.values().chain(own).chain(self.recent().iter()).cloned().collect()
-    }
-
-    fn remember(&self, headers: &HeaderMap) {
-        let mut recent = self.recent();
-        for value in headers.values() {
-            if !recent.contains(value) {
-                recent.push_back(value.clone());
-            }
-        }
-        let surplus = recent.len().saturating_sub(REMEMBERED);
-        recent.drain(..surplus);
-    }
-
-    fn recent(&self) -> MutexGuard<'_, VecDeque<HeaderValue>> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
+        let own = own.filter_map(|value| value.to_str().ok());
+        body::detail(body, |text| self.entrusted.hide_also(text, own.chain(others)))
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri};
+use http::{HeaderMap, Method, StatusCode, Uri};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use url::Url;
@@ -69,8 +69,7 @@ pub(crate) async fn open(
     }
     if status != StatusCode::OK {
         let text = body::collect_refusal(response.body, context.max_message_bytes).await;
-        let secrets = context.custom.secrets(None);
-        let detail = body::detail(&text, texts(&secrets));
+        let detail = context.custom.detail(&text, None, std::iter::empty());
         return Err(TransportError::Status { status: status.as_u16(), detail }.into());
     }
     match response.content_type {
@@ -221,18 +220,13 @@ impl SseLink {
             let now = SystemTime::now();
             watch.limit(Limited::of_refusal(status.as_u16(), reset, &text, now));
         }
-        let secrets = self.custom.secrets(watch.as_deref());
         // The address holds the session id, usually as a query parameter.
         let query = self.endpoint.query().unwrap_or_default();
         let parameters = query.split('&').filter_map(|pair| Some(pair.split_once('=')?.1));
-        let detail = body::detail(&text, texts(&secrets).chain(parameters));
+        let detail = self.custom.detail(&text, watch.as_deref(), parameters);
         let error = TransportError::Status { status: status.as_u16(), detail };
         Err(Refusal { error, answer: error_in(&text) })
     }
-}
-
-fn texts(values: &[HeaderValue]) -> impl Iterator<Item = &str> {
-    values.iter().filter_map(|value| value.to_str().ok())
 }
 
 // === impl Refusal ===

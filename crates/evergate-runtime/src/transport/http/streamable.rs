@@ -292,9 +292,8 @@ impl HttpLink {
     /// What the server said, less our session id and headers should it repeat them.
     fn detail(&self, body: &[u8], call: Option<&CallWatch>) -> String {
         let session = self.established.get().and_then(|established| established.session.as_ref());
-        let secrets = self.custom.secrets(call);
-        let secrets = secrets.iter().chain(session);
-        body::detail(body, secrets.filter_map(|value| value.to_str().ok()))
+        let session = session.and_then(|session| session.to_str().ok());
+        self.custom.detail(body, call, session.into_iter())
     }
 
     async fn within_header_timeout(

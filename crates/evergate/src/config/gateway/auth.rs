@@ -94,8 +94,9 @@ fn key(section: &mut Reader<'_>) -> Option<Key> {
     let secret = given.or(file).and_then(|(key, text)| checked(section, key, &text));
     let (servers, tools) = (section.patterns("servers"), section.patterns("tools"));
     let scopes = scopes(section);
-    if !scopes.mcp && (servers.is_some() || tools.is_some()) {
-        section.warning("scopes", "does not have mcp: servers and tools have no effect");
+    // Operators can try tools.
+    if !scopes.mcp && !scopes.admin && (servers.is_some() || tools.is_some()) {
+        section.warning("scopes", "has neither mcp nor admin: servers and tools have no effect");
     }
     let rate_limit = section.rate("rate_limit");
     Some(Key { name: name?, key: secret?, servers, tools, scopes, rate_limit })

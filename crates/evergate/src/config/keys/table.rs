@@ -102,7 +102,7 @@ pub(super) const TABLE: &[KeyDoc] = &[
     key("mcpServers.*.lifecycle.max_subscriptions", Count, "1024", "resource subscriptions kept for the server"),
 
     key("gateway.listen", Text, "", "where to listen, such as `127.0.0.1:8080` or `localhost:8080`"),
-    key("gateway.admin_listen", Text, "", "where the admin API, the dashboard and the metrics are, if not at `listen` too"),
+    key("gateway.admin_listen", Text, "", "where the admin API, the dashboard, the metrics and `/close` are, if not at `listen` too"),
     key("gateway.naming", Choice(&["prefix", "bare"]), "prefix", "whether the names of tools begin with their server's"),
     key("gateway.separator", Text, "__", "what stands between the two, 1 to 8 characters of A-Z a-z 0-9 _ . -"),
     key("gateway.auth", Section, "", "who may come in"),

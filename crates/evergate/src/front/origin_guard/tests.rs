@@ -141,6 +141,26 @@ fn elsewhere_any_host_is_let_in_until_some_are_listed() {
 }
 
 #[test]
+fn without_keys_operators_come_by_names_that_cannot_be_bound_anew() {
+    let operator =
+        |guard: &OriginGuard, host| guard.check_operator(&headers(&[host], &[])).map(drop);
+    let open = |hosts: &[&str]| {
+        let hosts: Vec<String> = hosts.iter().map(|&host| host.to_owned()).collect();
+        OriginGuard::new("0.0.0.0:8080".parse().unwrap(), false, &hosts, &[])
+    };
+    for guard in [open(&[]), open(&["*"]), open(&["gate.example"])] {
+        for host in ["192.168.0.1:8080", "[fd00::1]", "localhost:8080", "127.0.0.1"] {
+            assert_eq!(operator(&guard, host), Ok(()), "{host}");
+        }
+        assert_eq!(operator(&guard, "evil.example"), Err(UNLISTED_HOST));
+    }
+    assert_eq!(operator(&open(&["gate.example"]), "gate.example:8080"), Ok(()));
+    assert_eq!(operator(&open(&["*"]), "gate.example"), Err(UNLISTED_HOST), "* is no name");
+    let keys = OriginGuard::new("0.0.0.0:8080".parse().unwrap(), true, &[], &[]);
+    assert_eq!(operator(&keys, "gate.example"), Ok(()));
+}
+
+#[test]
 fn on_loopback_pages_of_this_machine_are_let_in() {
     for from in
         ["http://localhost:3000", "HTTPS://LOCALHOST", "http://127.0.0.1", "http://[::1]:6274"]
