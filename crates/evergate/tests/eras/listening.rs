@@ -246,7 +246,12 @@ async fn a_server_that_dies_is_listened_to_again() {
         for round in 0..3 {
             soon("subscribed", up.server.wait_for(|now| now.subscriptions == ["test://a"])).await;
             up.crash(&gateway).await;
-            soon("subscribed", up.server.wait_for(|now| now.subscriptions == ["test://a"])).await;
+            // What a server of the older kind says unasked is lost while nobody holds a stream open for it.
+            let heard =
+                |listening: u64| eras == Eras::Modern || over == Over::Stdio || listening > 0;
+            let back =
+                up.server.wait_for(|now| now.subscriptions == ["test://a"] && heard(now.listening));
+            soon("subscribed", back).await;
             // It may have changed meanwhile, so there is news already; and then there is news again.
             up.server.update_resource("test://a");
             assert_eq!(next_of(&mut events, UPDATED).await["params"]["uri"], "test://a");
