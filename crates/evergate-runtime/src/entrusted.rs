@@ -62,6 +62,13 @@ impl Entrusted {
             }
             Endpoint::Memory(_) => {}
         }
+        // What is said is shown line by line, and so a key of many lines is repeated.
+        let lines: Vec<String> = given
+            .iter()
+            .filter(|value| value.contains('\n'))
+            .flat_map(|value| lines(value))
+            .collect();
+        given.extend(lines);
         Self(Arc::new(Values { given, lately: Mutex::default() }))
     }
 
@@ -137,7 +144,13 @@ fn with_token(value: &str) -> impl Iterator<Item = &str> {
     [value].into_iter().chain(value.split_once(' ').map(|(_, token)| token.trim()))
 }
 
-/// By the names of options.
+/// Those of them that tell something.
+fn lines(value: &str) -> impl Iterator<Item = String> {
+    let lines = value.lines().map(str::trim).filter(|line| line.len() >= SHORTEST_UNNAMED);
+    lines.map(str::to_owned)
+}
+
+/// By the names of options, and of headers.
 fn add_arguments(given: &mut Vec<String>, args: &[impl AsRef<OsStr>]) {
     let mut awaited = false;
     for arg in args {
@@ -148,6 +161,13 @@ fn add_arguments(given: &mut Vec<String>, args: &[impl AsRef<OsStr>]) {
             }
             _ if awaited && !text.starts_with('-') => given.push(text.clone().into_owned()),
             _ => {}
+        }
+        // `--header "Authorization: Bearer …"`.
+        if let Some((name, value)) = text.split_once(':')
+            && is_telling(name)
+            && !value.starts_with("//")
+        {
+            given.extend(with_token(value.trim()).map(str::to_owned));
         }
         add_parts(given, &text);
         awaited = text.starts_with('-') && !text.contains('=') && is_telling(&text);
@@ -238,6 +258,16 @@ mod tests {
         assert_eq!(child(&[], &env).hide(line), "production: using <secret> and <secret>");
         let args = ["--api-key", "k-123", "--token=t-456", "--verbose", "path"];
         assert_eq!(child(&args, &[]).hide("k-123 t-456 path"), "<secret> <secret> path");
+        let args = ["--header", "Authorization: Bearer abc-123", "X-Api-Key:k-789", "a:b"];
+        assert_eq!(child(&args, &[]).hide("abc-123 k-789 a:b"), "<secret> <secret> a:b");
+    }
+
+    #[test]
+    fn a_secret_of_many_lines_is_not_shown_line_by_line() {
+        let key = "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADAN\nBgkqhkiG9w0B\nabc\n-----END PRIVATE KEY-----\n";
+        let entrusted = child(&[], &[("PRIVATE_KEY", key)]);
+        assert_eq!(entrusted.hide("read MIIEvQIBADAN"), "read <secret>");
+        assert_eq!(entrusted.hide("BgkqhkiG9w0B, abc"), "<secret>, abc");
     }
 
     #[test]
