@@ -135,21 +135,11 @@ fn place(server: &ServerReport, gateway: &GatewayReport) -> String {
 
 fn connection(server: &ServerReport) -> Option<String> {
     let generation = server.generation?;
-    let mut parts = vec![format!("the {generation}{}", ordinal(generation))];
+    let mut parts = vec![format!("generation {generation}")];
     parts.extend(server.session_age_ms.map(|ms| format!("{} old", span(ms))));
     parts.extend(server.protocol.as_deref().map(|version| format!("MCP {}", clean(version))));
     parts.extend(server.pid.map(|pid| format!("process {pid}")));
     Some(parts.join(", "))
-}
-
-fn ordinal(number: u64) -> &'static str {
-    match (number % 10, number % 100) {
-        (_, 11..=13) => "th",
-        (1, _) => "st",
-        (2, _) => "nd",
-        (3, _) => "rd",
-        _ => "th",
-    }
 }
 
 /// Now, and since the gateway started.

@@ -20,7 +20,7 @@ struct Launcher {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Package,
-    /// Only its file name is shown.
+    /// Its file is shown, below the folder that says what it is.
     Script,
 }
 
@@ -133,10 +133,28 @@ pub(super) fn name(command: &str, args: &[String]) -> Option<String> {
     }
 }
 
+/// `server-memory/dist/index.js`: every other script is an `index.js` below some `dist`.
+fn file_name(path: &str) -> &str {
+    const COMMON: &[&str] = &["dist", "build", "out", "src", "lib", "bin"];
+    let mut start = path.rfind(['/', '\\']).map_or(0, |at| at + 1);
+    while start > 1 {
+        let above = path[..start - 1].rfind(['/', '\\']).map_or(0, |at| at + 1);
+        let folder = &path[above..start - 1];
+        if matches!(folder, "" | "." | ".." | "~") {
+            break;
+        }
+        start = above;
+        if !COMMON.contains(&folder) {
+            break;
+        }
+    }
+    &path[start..]
+}
+
 fn shown(arg: &str, kind: Kind) -> Option<String> {
     let is_file = kind == Kind::Script || arg.starts_with(['/', '.', '~']) || arg.contains('\\');
-    let name = if is_file { arg.rsplit(['/', '\\']).next()? } else { arg };
-    let plain = |c: char| c.is_ascii_alphanumeric() || "@/._:-+".contains(c);
+    let name = if is_file { file_name(arg) } else { arg };
+    let plain = |c: char| c.is_ascii_alphanumeric() || "@/\\._:-+".contains(c);
     let fits = !name.is_empty() && name.len() <= LONGEST && name.chars().all(plain);
     // `name:password@host` is no package, and neither is an address.
     let is_address = name.contains("://") || name.find(':') < name.rfind('@') && name.contains(':');
@@ -167,8 +185,11 @@ mod tests {
             ("pnpm dlx thing", "thing"),
             ("docker run -i --rm -e KEY=hunter2 ghcr.io/a/b:1 arg", "ghcr.io/a/b:1"),
             ("docker run --env=KEY=hunter2 img", "img"),
-            ("node /home/me/server/index.js hunter2", "index.js"),
+            ("node /home/me/server/index.js hunter2", "server/index.js"),
+            ("node /x/node_modules/@m/server-memory/dist/index.js", "server-memory/dist/index.js"),
+            ("node /dist/index.js", "dist/index.js"),
             ("python3 -u ./server.py", "server.py"),
+            ("python3 server.py", "server.py"),
         ] {
             assert_eq!(of(line).as_deref(), Some(expected), "{line}");
         }
