@@ -2,6 +2,7 @@
 
 mod carriers;
 mod handed_over;
+mod itself;
 mod keeper;
 mod open_files;
 mod recorders;
@@ -57,7 +58,7 @@ const TO_CLOSE: Duration = Duration::from_secs(30);
 
 /// Serves over HTTP until told to end. `sources` is what to read again when it changes.
 pub(crate) async fn http(
-    config: Config,
+    mut config: Config,
     sources: Option<Sources>,
     options: Options,
 ) -> Result<(), Failure> {
@@ -75,6 +76,7 @@ pub(crate) async fn http(
     let keys = session_keys(&config.gateway, state.as_ref())?;
     let saved = state.as_ref().map(StateDir::load_sessions).unwrap_or_default();
     let (address, admin_address) = (sockets.address(), sockets.admin_address());
+    itself::leave_out(&mut config, &[address, admin_address.unwrap_or(address)]);
     let files = sources.as_ref().map_or(&[][..], |(_, sources)| &sources.files);
     let control = match &state {
         Some(_) => Some(control(&config.gateway, admin_address.unwrap_or(address), files)?),

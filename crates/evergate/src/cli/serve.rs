@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::source::{self, ConfigArgs};
-use crate::config::{Config, parse_listen};
+use crate::config::parse_listen;
 use crate::demo;
 use crate::exit_code::Failure;
-use crate::serve::{self, DEFAULT_LISTEN, HandedOver, Options};
+use crate::serve::{self, HandedOver, Options};
 
 /// Put all servers behind one endpoint (the default command).
 ///
@@ -46,12 +46,6 @@ impl Serve {
         };
         if let Some(sources) = self.config.sources()? {
             let config = source::load_usable(&sources)?;
-            if let Some(name) = leads_here(&config, options.listen) {
-                let file = sources.names();
-                return Err(Failure::usage(format!(
-                    "{name:?} of {file} leads to this gateway itself: give --config FILE with the servers it is for"
-                )));
-            }
             return serve::http(config, Some(sources), options).await;
         }
         let demo = demo::Embedded::start().await?;
@@ -61,14 +55,4 @@ impl Serve {
         );
         serve::http(demo.config, None, options).await
     }
-}
-
-/// A server that is this gateway: what `evergate connect` writes into the file of a project is not what to serve.
-fn leads_here(config: &Config, listen: Option<SocketAddr>) -> Option<&str> {
-    let address = listen.or(config.gateway.listen).unwrap_or(DEFAULT_LISTEN);
-    let port = address.port();
-    let hosts = [address.ip().to_string(), "127.0.0.1".to_owned(), "localhost".to_owned()];
-    let here = hosts.map(|host| format!("http: http://{host}:{port}/mcp"));
-    let mut on = config.servers.iter().filter(|(_, server)| server.is_on());
-    on.find(|(_, server)| here.contains(&server.summary)).map(|(name, _)| name.as_str())
 }

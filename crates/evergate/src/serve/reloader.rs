@@ -3,15 +3,16 @@
 //! Files are looked at once a second instead of being watched: that costs nothing for a handful of small files, and
 //! works with every editor, symbolic link, mount and file system.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use super::policy;
 use super::signals::Hangups;
 use super::supervisor::{self, News};
+use super::{itself, policy};
 use crate::config::{Config, Severity, Sources};
 use crate::front::Front;
 use crate::gateway::Gateway;
@@ -23,7 +24,9 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Keeps a gateway over HTTP up to date.
 pub(super) async fn run(sources: Sources, loaded: Contents, front: Arc<Front>, hangups: Hangups) {
-    keep_up(sources, loaded, front.gateway.clone(), hangups, |config| {
+    let place = &front.place;
+    let addresses = [place.address, place.admin_address.unwrap_or(place.address)];
+    keep_up(sources, loaded, front.gateway.clone(), hangups, &addresses, |config| {
         front.set_policy(policy(&config.gateway, &front.place));
         let policy = front.policy();
         for client in front.gateway.clients.all() {
@@ -42,7 +45,7 @@ pub(super) async fn run_quietly(
     gateway: Arc<Gateway>,
     hangups: Hangups,
 ) {
-    keep_up(sources, loaded, gateway, hangups, |_| {}).await;
+    keep_up(sources, loaded, gateway, hangups, &[], |_| {}).await;
 }
 
 async fn keep_up(
@@ -50,6 +53,7 @@ async fn keep_up(
     mut known: Contents,
     gateway: Arc<Gateway>,
     mut hangups: Hangups,
+    addresses: &[SocketAddr],
     also: impl Fn(&Config),
 ) {
     loop {
@@ -68,7 +72,10 @@ async fn keep_up(
         }
         known = now;
         supervisor::tell(News::Reloading);
-        let applied = load(&sources).and_then(|config| apply(&gateway, config, &also));
+        let applied = load(&sources).and_then(|mut config| {
+            itself::leave_out(&mut config, addresses);
+            apply(&gateway, config, &also)
+        });
         gateway.observed.metrics.reloaded(applied.is_ok());
         if let Err(problem) = applied {
             gateway.reject(&problem);

@@ -8,7 +8,7 @@ use crate::kit::{
     at, at_with, begin, child, child_with, connect_to, next_of, pid_of, ping_status, servers, soon,
     status, text, until_listed, until_status, web,
 };
-use crate::support::{Gateway, exists, gateway, until};
+use crate::support::{Gateway, Http, exists, gateway, until};
 
 async fn said(gateway: &Gateway, words: &str) {
     until(words, async || gateway.stderr().contains(words)).await;
@@ -222,4 +222,21 @@ async fn a_server_is_switched_off_and_on() {
     gateway.write_config(&servers(json!({ "web": at(&http) })));
     until_listed(&all, "web__bump").await;
     assert_eq!(one.call_text("bump", json!({})).await, "1");
+}
+
+/// What `evergate connect --project --write` makes of a file that is served.
+#[tokio::test]
+async fn a_gateway_is_not_one_of_its_own_servers() {
+    let http = web().await;
+    let gateway = gateway(&servers(json!({ "web": at(&http) }))).start();
+    let client = gateway.connect().await;
+    let tools = client.tool_names().await;
+    let itself = json!({ "url": gateway.url });
+    gateway.write_config(&servers(json!({ "web": at(&http), "evergate": itself })));
+    let api = Http::new(&gateway.at("/api/v1/servers/evergate"));
+    until("it is known", async || api.get(&[]).await.status == StatusCode::OK).await;
+    let report = api.get(&[]).await.json();
+    assert_eq!(report["state"], "unusable", "{report}");
+    assert!(report["why"].as_str().unwrap().contains("leads to this gateway itself"), "{report}");
+    assert_eq!(client.tool_names().await, tools);
 }

@@ -65,16 +65,6 @@ fn the_file_of_the_folder_is_served_without_being_named() {
     assert!(line.starts_with("http://127.0.0.1:"), "{said}");
     assert!(said.contains("using .mcp.json of the current folder"), "{said}");
     assert!(!said.contains("demonstration"), "{said}");
-    // What `connect --project --write` left there.
-    write(
-        ".mcp.json",
-        r#"{ "mcpServers": { "evergate": { "url": "http://127.0.0.1:8080/mcp" } } }"#,
-    );
-    let mut command = Command::new(env!("CARGO_BIN_EXE_evergate"));
-    let output = command.current_dir(folder.path()).env("HOME", folder.path()).output().unwrap();
-    assert_eq!(output.status.code(), Some(64));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("\"evergate\" of .mcp.json leads to this gateway itself"), "{said}");
     write("evergate.json", r#"{ "mcpServers": {} }"#);
     let (_, said) = served(
         Command::new(env!("CARGO_BIN_EXE_evergate"))
