@@ -2,13 +2,14 @@
 //! on standard error, in the body of a refusal, and all of that is shown to people. So it is taken out of whatever is
 //! written down about a server. An answer to a caller passes as it is.
 
+mod found;
+
 use std::collections::VecDeque;
-use std::ffi::OsStr;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use found::{Found, with_token};
 use http::{HeaderMap, HeaderValue};
-use url::Url;
 
 use crate::settings::Endpoint;
 
@@ -24,15 +25,8 @@ struct Values {
     lately: Mutex<VecDeque<HeaderValue>>,
 }
 
-/// What the name of a secret has in it.
-const TELLING: &[&str] =
-    &["token", "key", "secret", "pass", "auth", "credential", "cookie", "session", "private"];
-
 /// Shorter ones are no secrets, and would be found in every second word.
 const SHORTEST: usize = 4;
-/// The same where nothing but the value tells what it is.
-const SHORTEST_UNNAMED: usize = 8;
-
 /// Enough for a few tokens and their successors; an error comes soon after the request it answers.
 const REMEMBERED: usize = 16;
 
@@ -43,33 +37,25 @@ const HIDDEN: &str = "<secret>";
 impl Entrusted {
     /// Of a server's settings.
     pub(crate) fn to(endpoint: &Endpoint) -> Self {
-        let mut given = Vec::new();
+        let mut found = Found::default();
         match endpoint {
             Endpoint::Stdio { args, env, .. } => {
                 for (name, value) in env {
-                    let value = value.to_string_lossy();
-                    if is_telling(&name.to_string_lossy()) || !is_plain(&value) {
-                        given.push(value.clone().into_owned());
-                    }
-                    add_parts(&mut given, &value);
+                    found.variable(&name.to_string_lossy(), &value.to_string_lossy());
                 }
-                add_arguments(&mut given, args);
+                found.arguments(args.iter().map(|arg| arg.to_string_lossy()));
             }
             Endpoint::Http { url, headers, .. } => {
-                let values = headers.values().filter_map(readable);
-                given.extend(values.flat_map(with_token).map(str::to_owned));
-                add_parts_of_url(&mut given, url);
+                for (name, value) in headers {
+                    if let Some(value) = readable(value) {
+                        found.header(name.as_str(), value);
+                    }
+                }
+                found.url(url);
             }
             Endpoint::Memory(_) => {}
         }
-        // What is said is shown line by line, and so a key of many lines is repeated.
-        let lines: Vec<String> = given
-            .iter()
-            .filter(|value| value.contains('\n'))
-            .flat_map(|value| lines(value))
-            .collect();
-        given.extend(lines);
-        Self(Arc::new(Values { given, lately: Mutex::default() }))
+        Self(Arc::new(Values { given: found.into_values(), lately: Mutex::default() }))
     }
 
     /// Takes note of what changes. On the way of every request, where there is something that does.
@@ -139,91 +125,11 @@ fn readable(value: &HeaderValue) -> Option<&str> {
     std::str::from_utf8(value.as_bytes()).ok()
 }
 
-/// A value, and what of it is left without a scheme such as `Bearer`.
-fn with_token(value: &str) -> impl Iterator<Item = &str> {
-    [value].into_iter().chain(value.split_once(' ').map(|(_, token)| token.trim()))
-}
-
-/// Those of them that tell something.
-fn lines(value: &str) -> impl Iterator<Item = String> {
-    let lines = value.lines().map(str::trim).filter(|line| line.len() >= SHORTEST_UNNAMED);
-    lines.map(str::to_owned)
-}
-
-/// By the names of options, and of headers.
-fn add_arguments(given: &mut Vec<String>, args: &[impl AsRef<OsStr>]) {
-    let mut awaited = false;
-    for arg in args {
-        let text = arg.as_ref().to_string_lossy();
-        match text.split_once('=') {
-            Some((option, value)) if option.starts_with('-') && is_telling(option) => {
-                given.push(value.to_owned());
-            }
-            _ if awaited && !text.starts_with('-') => given.push(text.clone().into_owned()),
-            _ => {}
-        }
-        // `--header "Authorization: Bearer …"`.
-        if let Some((name, value)) = text.split_once(':')
-            && is_telling(name)
-            && !value.starts_with("//")
-        {
-            given.extend(with_token(value.trim()).map(str::to_owned));
-        }
-        add_parts(given, &text);
-        awaited = text.starts_with('-') && !text.contains('=') && is_telling(&text);
-    }
-}
-
-/// What is secret in a text that is an address, or an option that ends with one.
-fn add_parts(given: &mut Vec<String>, text: &str) {
-    let Some(scheme) = text.find("://") else { return };
-    let start = text[..scheme].rfind('=').map_or(0, |equals| equals + 1);
-    if let Ok(url) = Url::parse(&text[start..]) {
-        add_parts_of_url(given, &url);
-    }
-}
-
-/// As they are written in it, and as they are meant.
-fn add_parts_of_url(given: &mut Vec<String>, url: &Url) {
-    let query = url.query().unwrap_or_default().split('&');
-    // What `?format=json` says is in every other error.
-    let is_word = |text: &str| text.len() < SHORTEST_UNNAMED && is_plain_word(text);
-    let written = query
-        .map(|pair| pair.split_once('=').unwrap_or(("", pair)))
-        .filter(|(name, value)| is_telling(name) || !is_word(value))
-        .map(|(_, value)| value);
-    let credentials = [url.username(), url.password().unwrap_or_default()];
-    let written: Vec<&str> = written.chain(credentials).collect();
-    // Every text is the value of a form without names.
-    let meant = written.iter().flat_map(|text| {
-        let form = format!("={text}");
-        let pairs = url::form_urlencoded::parse(form.as_bytes());
-        pairs.map(|(_, value)| value.into_owned()).collect::<Vec<_>>()
-    });
-    given.extend(meant.collect::<Vec<_>>());
-    given.extend(written.into_iter().map(str::to_owned));
-}
-
-fn is_telling(name: &str) -> bool {
-    let name = name.to_lowercase();
-    TELLING.iter().any(|word| name.contains(word))
-}
-
-/// Words, numbers and paths are what people look for in an error, and no secrets.
-fn is_plain(value: &str) -> bool {
-    value.len() < SHORTEST_UNNAMED
-        || is_plain_word(value)
-        || value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
-        || value.starts_with(['/', '.', '~'])
-}
-
-fn is_plain_word(value: &str) -> bool {
-    value.bytes().all(|byte| byte.is_ascii_alphabetic())
-}
-
 #[cfg(test)]
 mod tests {
     use std::ffi::OsString;
+
+    use url::Url;
 
     use super::*;
     use crate::settings::HttpKind;
@@ -260,6 +166,32 @@ mod tests {
         assert_eq!(child(&args, &[]).hide("k-123 t-456 path"), "<secret> <secret> path");
         let args = ["--header", "Authorization: Bearer abc-123", "X-Api-Key:k-789", "a:b"];
         assert_eq!(child(&args, &[]).hide("abc-123 k-789 a:b"), "<secret> <secret> a:b");
+        let args =
+            ["-e", "GITHUB_TOKEN=t-456", "--dsn=Server=db;Password=hunter2;", "ghp_abcdefgh"];
+        let hidden = child(&args, &[]).hide("t-456 hunter2 ghp_abcdefgh db");
+        assert_eq!(hidden, "<secret> <secret> <secret> db");
+        let entrusted = child(&[], &[("AUTH_HEADER", "Bearer abc-123")]);
+        assert_eq!(entrusted.hide("abc-123 of Bearer abc-123"), "<secret> of <secret>");
+    }
+
+    #[test]
+    fn what_people_look_for_in_an_error_stays() {
+        let env = [
+            ("MAX_TOKENS", "8192"),
+            ("AUTH_ENABLED", "true"),
+            ("KEYCLOAK_REALM", "master"),
+            ("MONKEY", "business"),
+            ("TOKEN_FILE", "/run/token"),
+            ("DATABASE_URL", "postgres://postgres:hunter2@db/app"),
+        ];
+        let args = ["-y", "@modelcontextprotocol/server-filesystem", "--port=3000"];
+        let text = "master postgres on db: max 8192, true, business, /run/token, 3000, \
+                    @modelcontextprotocol/server-filesystem";
+        let entrusted = child(&args, &env);
+        assert_eq!(entrusted.hide(text), text);
+        assert_eq!(entrusted.hide("hunter2"), "<secret>");
+        let plain = web("http://h/mcp", &[("x-env", "production"), ("x-api-key", "letters")]);
+        assert_eq!(plain.hide("production letters"), "production <secret>");
     }
 
     #[test]
@@ -288,8 +220,8 @@ mod tests {
     #[test]
     fn what_is_sent_to_a_url_is_not_shown() {
         let headers = [("authorization", "Bearer abc-123"), ("x-key", "quo\"ted")];
-        let entrusted = web("http://user:pass%2Dword@h/?key=qu%65ry&flag", &headers);
-        let text = r#"abc-123 "quo\"ted" user pass-word pass%2Dword query qu%65ry"#;
+        let entrusted = web("http://someone:pass%2Dword@h/?key=qu%65ry&flag", &headers);
+        let text = r#"abc-123 "quo\"ted" someone pass-word pass%2Dword query qu%65ry"#;
         let hidden = entrusted.hide(text);
         assert_eq!(hidden.matches(HIDDEN).count(), 7, "{hidden}");
         assert_eq!(entrusted.hide("Bearer abc-123"), "<secret>");
