@@ -21,7 +21,7 @@ use witnessed::{Place, Witnessed};
 use crate::catalog::keep_fresh;
 use crate::connection::Connection;
 use crate::error::{SharedError, chain};
-use crate::lifecycle::{Effect, Event, Generation, Lifecycle, Manner, StateKind};
+use crate::lifecycle::{DialFailure, Effect, Event, Generation, Lifecycle, Manner, StateKind};
 use crate::observe::{AttemptEnd, Dialed, Happening, HubEvent, Status, Transition};
 use crate::slot::{Published, Slot, follow, keep_alive};
 use crate::transport::http::listen::listen;
@@ -231,7 +231,8 @@ impl Driver {
             Ok((connection, _)) => (Some(connection), None),
             Err(error) => (None, Some(error)),
         };
-        let end = error.map_or(AttemptEnd::Ok, |error| error.dial_failure().into());
+        let failure = error.map(OpenError::dial_failure);
+        let end = failure.map_or(AttemptEnd::Ok, Into::into);
         self.witnessed.tell(Happening::Attempted(end));
         // Most of the time nobody follows. The name may be another's by now.
         if self.slot.shared.events.receiver_count() == 0 || self.slot.retirement.has_begun() {
@@ -243,6 +244,7 @@ impl Driver {
             began,
             took,
             end,
+            reason: failure.and_then(DialFailure::reason),
             transport: connection.map(|connection| connection.link().name()),
             protocol: connection.map(|connection| connection.peer().version),
             error: error.map(|error| self.slot.entrusted.hide(&chain(error))),

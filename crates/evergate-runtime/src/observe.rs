@@ -145,6 +145,8 @@ pub struct Dialed {
     pub took: Duration,
     /// How it ended.
     pub end: AttemptEnd,
+    /// Why trying again will not help, if it will not.
+    pub reason: Option<Reason>,
     /// How the server is spoken to, if it came about.
     pub transport: Option<&'static str>,
     /// The revision it speaks, if it came about.

@@ -7,7 +7,7 @@ mod catalogue;
 mod endpoints;
 pub(crate) mod model;
 mod overview;
-mod per_client;
+pub(crate) mod per_client;
 mod problem;
 mod servers;
 mod sessions;

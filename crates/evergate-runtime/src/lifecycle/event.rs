@@ -96,6 +96,15 @@ pub(crate) enum Manner {
     Now,
 }
 
+// === impl DialFailure ===
+
+impl DialFailure {
+    /// Why trying again will not help, if it will not.
+    pub(crate) fn reason(self) -> Option<Reason> {
+        if let Self::Permanent(reason) = self { Some(reason) } else { None }
+    }
+}
+
 // === impl Event ===
 
 impl Event {

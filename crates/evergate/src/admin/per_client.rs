@@ -55,6 +55,11 @@ pub(super) fn fill_in(gateway: &Gateway, name: &str, server: &Server, report: &m
     report.stderr_tail.clone_from(&status.stderr_tail);
 }
 
+/// Whether somebody should look at it.
+pub(crate) fn is_in_trouble(gateway: &Gateway, name: &str, server: &Server) -> bool {
+    Connections::of(gateway, name, server).failed.is_some()
+}
+
 /// What the newest of them that failed wrote last; if none failed, what the newest of all did.
 pub(super) fn last_words(gateway: &Gateway, name: &str, server: &Server) -> Vec<String> {
     let connections = Connections::of(gateway, name, server);
@@ -79,13 +84,10 @@ impl Connections {
             at: at(status),
             is_gone: false,
         });
-        // One that works by now was made after what went wrong had been put right.
-        let works = |since: SystemTime| {
-            let newer = |status: &Status| status.connected_since.is_some_and(|made| made > since);
-            all.iter().any(newer)
-        };
+        // Where one works, a client that had no luck may have had itself to thank for it.
+        let works = all.iter().any(|status| status.connected_since.is_some());
         let gone = gateway.past_failures.newest(name, &server.connection_digest);
-        let gone = gone.filter(|failure| !works(failure.at));
+        let gone = gone.filter(|_| !works);
         let gone = gone.map(|past| Failed { status: past.status, at: past.at, is_gone: true });
         Self { failed: there.or(gone), all }
     }

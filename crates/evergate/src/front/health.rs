@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::keys::Caller;
 use super::{Face, Front, Reply, body};
+use crate::admin::per_client;
 use crate::config::Isolation;
 use crate::gateway::Gateway;
 
@@ -90,7 +91,11 @@ fn server_report(gateway: &Gateway, name: &str, server: &crate::config::Server) 
     if server.isolation == Isolation::PerClient {
         let connections: usize =
             gateway.clients.with_servers().iter().map(|client| client.private.count(name)).sum();
-        let status = if server.disabled { "disabled" } else { "per_client" };
+        let status = match () {
+            () if server.disabled => "disabled",
+            () if per_client::is_in_trouble(gateway, name, server) => "degraded",
+            () => "per_client",
+        };
         return json!({ "status": status, "isolation": "per_client", "connections": connections });
     }
     let Ok(handle) = gateway.hub().server(name) else {

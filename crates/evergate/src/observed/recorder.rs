@@ -15,6 +15,7 @@ use crate::gateway::Gateway;
 pub(crate) async fn record(gateway: Arc<Gateway>, mut events: Receiver<HubEvent>) {
     // One that is switched off has nothing happening to it.
     look_around(&gateway, |status| status.state == StateKind::Disabled);
+    let mut missed = false;
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
@@ -27,12 +28,13 @@ pub(crate) async fn record(gateway: Arc<Gateway>, mut events: Receiver<HubEvent>
                 gateway.observed.feed.add(SystemTime::now(), what);
             }
             Ok(_) => {}
-            // What was missed is lost, but not where everybody is now.
-            Err(RecvError::Lagged(_)) => {
-                events = events.resubscribe();
-                look_around(&gateway, |_| true);
-            }
+            Err(RecvError::Lagged(_)) => missed = true,
             Err(RecvError::Closed) => return,
+        }
+        // What was missed is lost, but not where everybody is now.
+        if missed && events.is_empty() {
+            look_around(&gateway, |_| true);
+            missed = false;
         }
     }
 }

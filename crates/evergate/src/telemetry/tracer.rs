@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use evergate_runtime::{AttemptEnd, Dialed, Generation, HubEvent};
+use evergate_runtime::{AttemptEnd, Dialed, Generation, HubEvent, Reason};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
@@ -122,7 +122,7 @@ impl Tracer {
             AttemptEnd::Ok => None,
             // Called off by ourselves.
             AttemptEnd::Aborted => return,
-            end => Some(end.as_str()),
+            end => Some(dialed.reason.map_or(end.as_str(), Reason::as_str)),
         };
         let place = self.handshake(&dialed.server, dialed.generation.get());
         if !self.sampler.takes(place.trace, None) {

@@ -36,9 +36,31 @@ const WORDS: &[&str] = &[
 ];
 /// A name that ends so is about a secret, but not one.
 const ABOUT: &[&str] = &[
-    "path", "file", "dir", "url", "uri", "type", "mode", "name", "host", "port", "region",
-    "enabled", "timeout", "method", "scheme", "ttl", "count", "limit", "prefix", "provider",
-    "endpoint", "issuer", "audience",
+    "path",
+    "file",
+    "dir",
+    "url",
+    "uri",
+    "type",
+    "mode",
+    "name",
+    "host",
+    "port",
+    "region",
+    "enabled",
+    "timeout",
+    "method",
+    "scheme",
+    "ttl",
+    "count",
+    "limit",
+    "prefix",
+    "provider",
+    "endpoint",
+    "issuer",
+    "audience",
+    "source",
+    "mechanism",
 ];
 /// Options that begin so switch something, and have no value.
 const SWITCHES: &[&str] = &["no", "disable", "enable", "skip", "without", "allow", "require"];
