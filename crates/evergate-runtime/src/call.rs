@@ -158,8 +158,10 @@ impl Call {
             if self.round.as_ref().is_some_and(|round| round.generation != lease.generation()) {
                 self.start_again(lease.generation(), &mut repeats)?;
             }
-            let sending = self.send_once(lease, Resends { resent, renewed });
-            let unanswered = match report.sent(lease.generation(), first.is_some(), sending).await {
+            let with_server = report.sending(lease.generation(), first.is_some());
+            let attempted = self.send_once(lease, Resends { resent, renewed }).await;
+            drop(with_server);
+            let unanswered = match attempted {
                 Ok(Ok(Brought::Whole(result, other))) => {
                     let by = other.as_ref().unwrap_or(lease);
                     if other.is_some() {
@@ -229,14 +231,18 @@ impl Call {
             if unusable {
                 after = Some(generation);
             }
-            tracing::debug!(
-                server = %self.slot.name, %generation, method = self.request.method(),
-                outcome = %failure.outcome, "sending again"
-            );
+            self.note_repeat(&failure, generation);
             if failure.outcome != Outcome::NotSent {
                 first = Some((failure, generation));
             }
         }
+    }
+
+    fn note_repeat(&self, failure: &SendFailure, generation: Generation) {
+        tracing::debug!(
+            server = %self.slot.name, %generation, method = self.request.method(),
+            outcome = %failure.outcome, "sending again"
+        );
     }
 
     fn decide(&self, outcome: Outcome, sent: Resends, renewable: bool) -> Decision {

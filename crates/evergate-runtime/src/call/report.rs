@@ -26,7 +26,7 @@ pub struct Report {
 }
 
 /// Adds up time until it is dropped, which is when a caller gives up, too.
-struct Adding<'a> {
+pub(super) struct Adding<'a> {
     to: &'a mut Duration,
     since: Instant,
 }
@@ -41,18 +41,13 @@ impl Report {
         wait.await
     }
 
-    /// It is sent now, for the first time or again.
-    pub(super) async fn sent<T>(
-        &mut self,
-        generation: Generation,
-        is_resend: bool,
-        sending: impl Future<Output = T>,
-    ) -> T {
+    /// It is sent now, for the first time or again. It is with the server until the result is dropped.
+    pub(super) fn sending(&mut self, generation: Generation, is_resend: bool) -> Adding<'_> {
         self.generation = Some(generation);
         self.resends += u32::from(is_resend);
-        let sending_now = Adding::to(&mut self.upstream);
-        self.last_sent = Some(sending_now.since);
-        sending.await
+        let adding = Adding::to(&mut self.upstream);
+        self.last_sent = Some(adding.since);
+        adding
     }
 
     /// Somebody else has it now.

@@ -70,6 +70,7 @@ pub(crate) async fn call(
             session: None,
             name: None,
             trace: None,
+            keep: gateway.config().gateway.recent_calls,
         },
     );
     let mut call = handle.call_tool(&wanted.tool, arguments);

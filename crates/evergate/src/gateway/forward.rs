@@ -20,7 +20,7 @@ use super::patience::Patience;
 use super::stateless::rounds::Rounds;
 use super::stateless::tasks;
 use super::{Answer, Gateway, Pieces, RequestContext, news, params, payload};
-use crate::config::{Isolation, Server};
+use crate::config::{Config, Isolation, Server};
 use crate::observed::{Beginning, Recording, brief, kept};
 use crate::telemetry::{About, TraceContext};
 
@@ -75,7 +75,7 @@ pub(super) async fn forward(
         return Answer::Error(gone(server));
     };
     let (mut recording, headers) =
-        begin_recording(gateway, client, server, settings, &mut request, context);
+        begin_recording(gateway, client, (server, settings), &config, &mut request, context);
     let Forward { method, params, tool, progress_token, cancel, number, .. } = request;
     let about_task = tasks::is_about_one(&method);
     let mut call = begin(&handle, settings, method, params, tool.as_deref());
@@ -161,8 +161,8 @@ pub(super) async fn forward(
 fn begin_recording(
     gateway: &Arc<Gateway>,
     client: &Arc<Client>,
-    server: &Arc<str>,
-    settings: &Server,
+    (server, settings): (&Arc<str>, &Server),
+    config: &Config,
     request: &mut Forward,
     context: &RequestContext,
 ) -> (Recording, Option<HeaderMap>) {
@@ -175,27 +175,28 @@ fn begin_recording(
     let (told, own) = (context.headers.as_deref(), request.trace.take());
     let trace = observed.telemetry.begin(own.map(|own| *own), told, about);
     let is_recorded = trace.as_ref().is_some_and(|trace| trace.is_recorded());
-    let params = request.params.clone();
+    let is_named = request.tool.is_none() && (is_recorded || observed.audit.is_on());
+    let params = request.params.as_ref();
+    let request_bytes = params.map_or(0, |params| params.as_bytes().len());
+    let name = params.filter(|_| is_named).and_then(params::shown_name);
+    let kept = params.filter(|_| config.gateway.record_arguments).and_then(kept);
     let mut headers = passed_on(settings, told);
     if let Some(trace) = &trace {
         trace.add_to(headers.get_or_insert_default());
         request.params = trace.params(request.params.take());
     }
-    let is_named = request.tool.is_none() && (is_recorded || observed.audit.is_on());
     let beginning = Beginning {
         client: client.label(),
         caller: client.caller(),
         server: server.clone(),
         method: brief(&request.method),
         tool: request.tool.as_deref().map(brief),
-        request_bytes: params.as_ref().map_or(0, |params| params.as_bytes().len()),
-        name: params.as_ref().filter(|_| is_named).and_then(params::shown_name),
-        params: params
-            .filter(|_| gateway.config().gateway.record_arguments)
-            .as_ref()
-            .and_then(kept),
+        request_bytes,
+        name,
+        params: kept,
         session: Some(client.session_label()),
         trace,
+        keep: config.gateway.recent_calls,
     };
     (Recording::begin(gateway, beginning), headers)
 }

@@ -31,6 +31,8 @@ pub(crate) struct Beginning {
     /// Of a prompt or a resource.
     pub(crate) name: Option<String>,
     pub(crate) trace: Option<Box<CallTrace>>,
+    /// How many calls are remembered.
+    pub(crate) keep: usize,
 }
 
 /// A call under way. Dropped before its end it was given up by its caller.
@@ -146,8 +148,7 @@ impl Recording {
             };
             self.gateway.observed.telemetry.call_ended(*trace, &record, sending);
         }
-        let keep = self.gateway.config().gateway.recent_calls;
-        self.gateway.observed.call_ended(record, keep);
+        self.gateway.observed.call_ended(record, call.keep);
     }
 }
 
