@@ -4,6 +4,7 @@
 package cannot read, or says that it does not know, is refused with 400 and a line with `problem`.
 """
 
+import gzip
 import json
 import sys
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -50,6 +51,8 @@ class Receiver(BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["content-length"]))
+        if self.headers["content-encoding"] == "gzip":
+            body = gzip.decompress(body)
         problem = None
         if self.path != "/v1/traces" or self.headers["content-type"] != "application/x-protobuf":
             problem = f"{self.path} {self.headers['content-type']}"

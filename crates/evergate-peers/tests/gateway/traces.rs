@@ -1,5 +1,5 @@
 //! One trace through three processes, two of them with OpenTelemetry's own SDK, and a receiver that reads the gateway's spans
-//! with OpenTelemetry's own definitions.
+//! with OpenTelemetry's own definitions, as they are and after a collector that others wrote has had them.
 
 use std::path::{Path, PathBuf};
 
@@ -39,12 +39,29 @@ async fn span(log: &Path, wanted: impl Fn(&Value) -> bool) -> Value {
 #[tokio::test]
 #[ignore = "needs Python peers; ./scripts/test runs it"]
 async fn a_client_the_gateway_and_a_server_are_one_trace() {
+    one_trace(None).await;
+}
+
+#[tokio::test]
+#[ignore = "needs Python peers; ./scripts/test runs it"]
+async fn a_collector_understands_it_too() {
+    one_trace(Some(free_port())).await;
+}
+
+/// With a collector at this port between the gateway and whoever writes its spans down.
+async fn one_trace(collected_at: Option<u16>) {
     let directory = tempfile::tempdir().unwrap();
     let log = |name: &str| -> PathBuf { directory.path().join(name) };
     let port = free_port();
     let mut receiver = python("servers/otlp_receiver.py");
     receiver.arg(port.to_string()).arg(log("gateway"));
     let receiver = Peer::start(receiver);
+    let collector = collected_at.map(|at| {
+        let mut collector = python("servers/collector.py");
+        collector.arg(at.to_string()).arg(format!("http://127.0.0.1:{port}"));
+        Peer::start(collector)
+    });
+    let endpoint = format!("http://127.0.0.1:{}", collected_at.unwrap_or(port));
     let server_port = free_port();
     let mut server = python("servers/traced_server.py");
     server.arg("streamable-http").arg(server_port.to_string()).arg(log("server"));
@@ -54,7 +71,7 @@ async fn a_client_the_gateway_and_a_server_are_one_trace() {
         "args": [ours("servers/traced_server.py"), "stdio", "0", log("child")],
     });
     let config = json!({
-        "gateway": { "otlp": { "endpoint": format!("http://127.0.0.1:{port}") } },
+        "gateway": { "otlp": { "endpoint": endpoint } },
         "mcpServers": {
             "http": { "url": format!("http://127.0.0.1:{server_port}/mcp") },
             "stdio": child,
@@ -89,6 +106,9 @@ async fn a_client_the_gateway_and_a_server_are_one_trace() {
     }
     let handshake = span(&log("gateway"), |span| span["name"] == "handshake").await;
     assert_eq!(handshake["kind"], "SPAN_KIND_CLIENT");
+    if let Some(collector) = collector {
+        collector.stop().await;
+    }
     receiver.stop().await;
     server.stop().await;
 }
