@@ -93,6 +93,15 @@ pub struct Status {
     pub(crate) returning: bool,
 }
 
+// === impl Status ===
+
+impl Status {
+    /// Whether calls to it are refused now, because it limits their rate. Once the pause is over, the next one finds out.
+    pub fn refuses_calls(&self) -> bool {
+        self.rate_limited.as_ref().is_some_and(|limited| limited.until > Instant::now())
+    }
+}
+
 /// Why calls to a server are refused for a while, and how long.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]

@@ -20,7 +20,8 @@ pub(crate) fn overview(front: &Front) -> GatewayReport {
     let troubled = servers.iter().any(|server| {
         let up = matches!(server.state, ServerState::Connected | ServerState::PerClient);
         let down = server.enabled && !up && !server.starting;
-        server.state == ServerState::Unusable || server.degraded || down
+        let refuses = server.breaker.as_ref().is_some_and(|breaker| breaker.open);
+        server.state == ServerState::Unusable || server.degraded || down || refuses
     });
     let waiting = gateway.waiting_for();
     let health = if draining {

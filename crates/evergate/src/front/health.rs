@@ -103,7 +103,7 @@ fn server_report(gateway: &Gateway, name: &str, server: &crate::config::Server) 
     };
     let now = handle.status();
     let status = match now.state {
-        StateKind::Connected if now.degraded => "degraded",
+        StateKind::Connected if now.degraded || now.refuses_calls() => "degraded",
         StateKind::Connected => "running",
         StateKind::Connecting => "starting",
         StateKind::Disabled | StateKind::Disabling => "disabled",

@@ -10,7 +10,7 @@ use super::exposition::{Format, Page};
 use super::names::{self, Family};
 use super::per_server::ByReason;
 use super::process::Process;
-use super::shown::{OwnConnections, Shown, refuses_calls};
+use super::shown::{OwnConnections, Shown};
 use super::{GatewayMetrics, ServerMetrics};
 use crate::admin::model::CallOutcome;
 use crate::config::Isolation;
@@ -136,7 +136,7 @@ fn write_places(page: &mut Page, servers: &[Shown<'_>]) {
             samples.add(&[name], at.saturating_duration_since(Instant::now()).as_secs_f64());
         }
     });
-    let is_open = |status: &Status| usize::from(refuses_calls(status));
+    let is_open = |status: &Status| usize::from(status.refuses_calls());
     write_now(page, &names::BREAKER, servers, is_open, |own| own.breakers);
     page.family(&names::CONNECTIONS, |samples| {
         for shown in servers {

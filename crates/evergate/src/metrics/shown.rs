@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evergate_runtime::{ServerCatalog, StateKind, Status};
-use tokio::time::Instant;
 
 use super::ServerMetrics;
 use super::state_clock::STATES;
@@ -76,12 +75,7 @@ impl OwnConnections {
             in_flight: sum.in_flight + status.in_flight as u64,
             held: sum.held + status.held as u64,
             queued: sum.queued + status.queued as u64,
-            breakers: sum.breakers + u64::from(refuses_calls(&status)),
+            breakers: sum.breakers + u64::from(status.refuses_calls()),
         })
     }
-}
-
-/// Whether its breaker is open: once the pause is over the next call finds out.
-pub(super) fn refuses_calls(status: &Status) -> bool {
-    status.rate_limited.as_ref().is_some_and(|limited| limited.until > Instant::now())
 }

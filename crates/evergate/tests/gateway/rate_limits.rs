@@ -4,7 +4,7 @@ use evergate_testkit::Fault;
 use serde_json::json;
 
 use crate::kit::{at_with, merged, quick, servers, web};
-use crate::support::gateway;
+use crate::support::{Http, gateway};
 
 #[tokio::test]
 async fn a_server_that_limits_the_rate_is_left_alone_and_clients_learn_for_how_long() {
@@ -34,6 +34,10 @@ async fn a_server_that_limits_the_rate_is_left_alone_and_clients_learn_for_how_l
         1,
         "neither refused call ran, and the last was not sent"
     );
+    for path in ["/health", "/api/v1/gateway"] {
+        let report = Http::new(&gateway.at(path)).get(&[]).await.json();
+        assert_eq!(report["status"], "degraded", "{path}: {report}");
+    }
     // What the gateway answers itself is answered all the same.
     assert!(client.tool_names().await.contains(&"web__bump".to_owned()));
 }
