@@ -82,7 +82,7 @@ pub(crate) struct Driver {
 /// A failure and all that led to it, in the words that may be shown.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-struct Told(String);
+struct Shown(String);
 
 enum Action {
     Commands,
@@ -269,8 +269,8 @@ impl Driver {
         self.lifecycle = next;
         if let Some(error) = error {
             // Shown, logged, and told to callers: whoever gets it gets it without secrets.
-            let told = Told(self.slot.entrusted.hide(&chain(&error)));
-            self.last_failure = Some(SharedError::new(told));
+            let shown = Shown(self.slot.entrusted.hide(&chain(&error)));
+            self.last_failure = Some(SharedError::new(shown));
             self.last_failure_at = Some(SystemTime::now());
         }
         let after = self.place();

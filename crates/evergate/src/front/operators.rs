@@ -69,12 +69,7 @@ where
 {
     let words =
         "the admin API and the metrics are at another address: that of gateway.admin_listen";
-    let problem = Problem::new(ProblemCode::UnknownPath, words);
-    let mut reply = body::typed(status(problem.error.code), &problem);
-    if !incoming::discard(request.body_mut()).await {
-        body::close_after(&mut reply);
-    }
-    reply
+    finish(Err(Problem::new(ProblemCode::UnknownPath, words)), request).await
 }
 
 pub(super) async fn answer<B>(
