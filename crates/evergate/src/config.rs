@@ -12,7 +12,7 @@ mod duration;
 mod finding;
 mod gateway;
 mod keys;
-mod launched;
+pub(crate) mod launched;
 mod lifecycle;
 mod pattern;
 mod rate;

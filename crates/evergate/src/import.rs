@@ -38,7 +38,7 @@ use serde_json::Value;
 pub(crate) use client::{Client, Machine};
 pub(crate) use document::{BadSource, LARGEST, Malformed, Syntax, text_of, utf8};
 pub(crate) use outcome::{Input, import};
-pub(crate) use report::{as_json, as_text, count, launched};
+pub(crate) use report::{as_json, as_text, count};
 pub(crate) use toml_text::as_toml;
 
 use entry::{Path, Problem};

@@ -18,7 +18,6 @@ use super::source::{self, ConfigArgs};
 use crate::config::{Config, Server, Severity, Sources};
 use crate::exit_code::Failure;
 use crate::gateway::server_settings;
-use crate::import;
 use crate::output;
 use crate::serve::DEFAULT_LISTEN;
 use hints::Patient;
@@ -141,8 +140,7 @@ impl Doctor {
         sources: &Sources,
         screen: &Screen,
     ) -> Finding {
-        let target = target(name, server, sources);
-        let finding = |result| Finding { server: name.to_owned(), target, result };
+        let finding = |result| Finding { server: name.to_owned(), target: server.place(), result };
         // Also if something is missing for it: nobody misses a server that is off.
         if server.disabled && self.servers.is_empty() {
             return finding(Diagnosis::Off);
@@ -175,15 +173,6 @@ impl Doctor {
                 }
             }
         })
-    }
-}
-
-/// Where the server is; with the package if it is started by something that starts many.
-fn target(name: &str, server: &Server, sources: &Sources) -> String {
-    let entry = hints::entry_of(name, sources).unwrap_or_default();
-    match entry.get("command").and_then(Value::as_str) {
-        Some(command) => import::launched(command, entry.get("args")),
-        None => server.summary.clone(),
     }
 }
 

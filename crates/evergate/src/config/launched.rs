@@ -108,7 +108,7 @@ const LAUNCHERS: &[Launcher] = &[
 const LONGEST: usize = 80;
 
 /// What a command starts, fit to be shown.
-pub(super) fn name(command: &str, args: &[String]) -> Option<String> {
+pub(crate) fn name(command: &str, args: &[String]) -> Option<String> {
     let program = Path::new(command).file_stem()?.to_str()?;
     let launcher = LAUNCHERS.iter().find(|launcher| launcher.names.contains(&program))?;
     let mut args = args.iter().map(String::as_str);
@@ -119,6 +119,10 @@ pub(super) fn name(command: &str, args: &[String]) -> Option<String> {
         let arg = args.next()?;
         if arg == "--" || launcher.alone.contains(&arg) {
             continue;
+        }
+        if arg == "-m" && launcher.kind == Kind::Script {
+            // A module of Python's.
+            return shown(args.next()?, Kind::Package);
         }
         if launcher.followed.contains(&arg) {
             args.next();
@@ -189,6 +193,7 @@ mod tests {
             ("node /x/node_modules/@m/server-memory/dist/index.js", "server-memory/dist/index.js"),
             ("node /dist/index.js", "dist/index.js"),
             ("python3 -u ./server.py", "server.py"),
+            ("python -m mcp_server_git --token hunter2", "mcp_server_git"),
             ("python3 server.py", "server.py"),
         ] {
             assert_eq!(of(line).as_deref(), Some(expected), "{line}");

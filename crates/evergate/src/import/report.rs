@@ -4,10 +4,7 @@ use serde_json::{Value, json};
 
 use super::Server;
 use super::outcome::Imported;
-use super::secrets::looks_secret;
-
-/// Programs whose first argument says what is really started.
-const LAUNCHERS: &[&str] = &["npx", "bunx", "uvx", "node", "python", "python3"];
+use crate::config::launched;
 
 type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
@@ -94,17 +91,11 @@ fn target(server: &Server) -> String {
     if let Some(url) = text("url") {
         return format!("http: {}", url.split(['?', '#']).next().unwrap_or_default());
     }
-    launched(text("command").unwrap_or_default(), server.entry.get("args"))
-}
-
-/// A program, and what it launches if that is all it is for.
-pub(crate) fn launched(command: &str, args: Option<&Value>) -> String {
-    let args = args.and_then(Value::as_array).into_iter().flatten();
-    let mut args =
-        args.filter_map(Value::as_str).skip_while(|arg| ["-y", "--yes", "-m"].contains(arg));
-    let named = args.next().filter(|arg| {
-        let plain = !arg.starts_with('-') && !arg.contains([' ', '$', '=']) && !looks_secret(arg);
-        LAUNCHERS.contains(&command) && plain
-    });
-    named.map_or_else(|| format!("stdio: {command}"), |named| format!("stdio: {command} {named}"))
+    let command = text("command").unwrap_or_default();
+    let args = server.entry.get("args").and_then(Value::as_array).into_iter().flatten();
+    let args: Vec<String> = args.filter_map(Value::as_str).map(str::to_owned).collect();
+    match launched::name(command, &args) {
+        Some(launched) => format!("stdio: {command} {launched}"),
+        None => format!("stdio: {command}"),
+    }
 }
