@@ -16,6 +16,7 @@ pub(crate) mod body;
 mod bucket;
 mod event_id;
 mod event_stream;
+mod farewell;
 mod health;
 mod impatient;
 mod incoming;

@@ -30,6 +30,10 @@ impl Impatient {
         Self { stream: TokioIo::new(stream), stalled: None }
     }
 
+    pub(super) fn into_inner(self) -> TcpStream {
+        self.stream.into_inner()
+    }
+
     fn watched<T>(
         &mut self,
         context: &mut Context<'_>,

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use http::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{HttpService, service_fn};
@@ -18,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use super::alarm::Alarms;
 use super::body::{ReplyBody, close_after};
 use super::impatient::Impatient;
-use super::{Face, Front};
+use super::{Face, Front, Reply, farewell};
 use crate::cancelled::cancelled;
 use crate::logging::seldom::Seldom;
 use crate::tasks::Tasks;
@@ -28,7 +29,7 @@ const HEADERS_WITHIN: Duration = Duration::from_secs(30);
 /// Connections at once; further ones wait to be accepted.
 const MAX_CONNECTIONS: usize = 16_384;
 /// How long requests on connections that are open are still answered before these are closed: longer than a request is on
-/// its way. The answer says that the connection ends with it; most clients are told so in time.
+/// its way. The answer says that the connection ends with it; whoever asks nothing is told unasked.
 const LAST_ANSWERS: Duration = Duration::from_millis(200);
 /// Longer than that: nobody can ask anything any more.
 pub(crate) const LAST_REQUESTS: Duration = Duration::from_millis(250);
@@ -109,40 +110,53 @@ fn let_in_already(listener: TcpListener) -> Vec<TcpStream> {
 async fn attend(stream: TcpStream, face: Face, front: Arc<Front>, stop: CancellationToken) {
     // Answers are small and wanted now.
     let _ = stream.set_nodelay(true);
-    // Beside the token, which takes a lock to look at.
-    let last = Arc::new(AtomicBool::new(false));
-    let is_last = last.clone();
-    let service = service_fn(move |request| {
-        let is_last = is_last.clone();
-        front.clone().answer(face, request).map(move |mut reply| {
-            if is_last.load(Ordering::Relaxed) {
-                close_after(&mut reply);
-            }
-            Ok::<_, Infallible>(*reply)
-        })
-    });
-    let connection = http1::Builder::new()
-        .timer(Alarms)
-        .header_read_timeout(HEADERS_WITHIN)
-        .serve_connection(Impatient::new(stream), service);
-    tokio::pin!(connection);
-    let result = tokio::select! {
-        biased;
-        result = connection.as_mut() => result,
-        () = cancelled(&stop) => {
-            last.store(true, Ordering::Relaxed);
-            end(connection).await
-        }
-    };
-    if let Err(error) = result {
+    let answer = move |request| front.clone().answer(face, request);
+    if let Err(error) = converse(stream, answer, stop).await {
         tracing::debug!(%error, "a connection ended badly");
     }
 }
 
-/// Ends a connection. Whoever is about to send something is told that it was not taken, which a closed connection does not
-/// say.
+async fn converse<F: Future<Output = Reply>>(
+    stream: TcpStream,
+    answer: impl Fn(Request<Incoming>) -> F,
+    stop: CancellationToken,
+) -> Result<(), hyper::Error> {
+    // Beside the token, which takes a lock to look at.
+    let (last, told) = (&AtomicBool::new(stop.is_cancelled()), &AtomicBool::new(false));
+    let service = service_fn(|request| {
+        answer(request).map(move |mut reply| {
+            if last.load(Ordering::Relaxed) {
+                close_after(&mut reply);
+                told.store(true, Ordering::Relaxed);
+            }
+            Ok::<_, Infallible>(*reply)
+        })
+    });
+    let mut connection = http1::Builder::new()
+        .timer(Alarms)
+        .header_read_timeout(HEADERS_WITHIN)
+        .serve_connection(Impatient::new(stream), service);
+    tokio::select! {
+        biased;
+        result = &mut connection => match result {
+            Err(error) if error.is_timeout() => {
+                farewell::say(connection.into_parts().io.into_inner()).await;
+                Ok(())
+            }
+            result => result,
+        },
+        () = cancelled(&stop) => {
+            last.store(true, Ordering::Relaxed);
+            end(connection, told).await
+        }
+    }
+}
+
+/// Ends a connection after the response it is at. Whoever is about to send something is told that it was not taken, which a
+/// closed connection does not say.
 async fn end<S>(
-    mut connection: Pin<&mut http1::Connection<Impatient, S>>,
+    mut connection: http1::Connection<Impatient, S>,
+    told: &AtomicBool,
 ) -> Result<(), hyper::Error>
 where
     S: HttpService<Incoming, ResBody = ReplyBody>,
@@ -150,11 +164,17 @@ where
 {
     tokio::select! {
         biased;
-        result = connection.as_mut() => return result,
+        result = &mut connection => return result,
         () = tokio::time::sleep(LAST_ANSWERS) => {}
     }
-    connection.as_mut().graceful_shutdown();
-    connection.await
+    Pin::new(&mut connection).graceful_shutdown();
+    let stream = connection.without_shutdown().await?.io.into_inner();
+    if told.load(Ordering::Relaxed) {
+        farewell::say_nothing(stream).await;
+    } else {
+        farewell::say(stream).await;
+    }
+    Ok(())
 }
 
 // === impl Places ===
@@ -174,3 +194,6 @@ fn is_of_one_connection(error: &io::Error) -> bool {
             | io::ErrorKind::ConnectionRefused
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -208,18 +208,30 @@ impl Refusal {
     }
 
     pub(crate) fn body(self) -> String {
-        format!("{{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{}}}", self.error().as_str())
+        without_id(&self.error())
     }
 
     /// The error object. What passes says that nothing was done.
     pub(crate) fn error(self) -> RawJson {
         let (code, message) = (self.code(), self.message());
-        if code != NOT_SENT {
-            return plain(code, message);
-        }
-        let data = json!({ "outcome": "not_sent", "retryable": true });
-        RawJson::from(json!({ "code": code, "message": message, "data": data }))
+        if code == NOT_SENT { not_sent(message) } else { plain(code, message) }
     }
+}
+
+/// What a request is told that reached the gateway when its connection was being closed: the whole message.
+pub(crate) fn came_too_late() -> String {
+    without_id(&not_sent(
+        "the gateway was closing this connection: this was not sent, call again on another",
+    ))
+}
+
+fn without_id(error: &RawJson) -> String {
+    format!("{{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{}}}", error.as_str())
+}
+
+fn not_sent(message: &str) -> RawJson {
+    let data = json!({ "outcome": "not_sent", "retryable": true });
+    RawJson::from(json!({ "code": NOT_SENT, "message": message, "data": data }))
 }
 
 /// An error object without data.
