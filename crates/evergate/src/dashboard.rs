@@ -5,10 +5,11 @@
 //! at it. Names, descriptions and log lines come from servers that nobody vouches for. The page writes them as text only,
 //! and the [policy](POLICY) would not let the browser run or load anything even if it did otherwise.
 
-use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use sha2::{Digest as _, Sha256};
+
+use crate::hex::hex;
 
 /// One file of the page.
 #[derive(Debug, Clone, Copy)]
@@ -73,12 +74,7 @@ static ETAG: LazyLock<String> = LazyLock::new(|| {
         hash.update(path);
         hash.update(content);
     }
-    let mut etag = String::from("\"");
-    for byte in &hash.finalize()[..12] {
-        // Writing to a text cannot fail.
-        let _ = write!(etag, "{byte:02x}");
-    }
-    etag + "\""
+    format!("\"{}\"", hex(&hash.finalize()[..12]))
 });
 
 /// What is at this path, if it is one of ours.

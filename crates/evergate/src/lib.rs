@@ -19,6 +19,7 @@ mod front;
 pub mod fuzzing;
 mod gateway;
 mod hash;
+mod hex;
 mod import;
 mod json_text;
 mod logging;

@@ -12,11 +12,12 @@ mod session_key;
 mod sessions;
 
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::io;
 use std::path::PathBuf;
 
 use sha2::{Digest as _, Sha256};
+
+use crate::hex::hex;
 
 pub(crate) use catalogs::StoredCatalogs;
 pub(crate) use control::{Announced, Control, read as read_controls};
@@ -124,14 +125,6 @@ fn home_in(environment: &dyn Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let base = absolute("XDG_STATE_HOME")
         .or_else(|| absolute("HOME").map(|home| home.join(".local").join("state")))?;
     Some(base.join("evergate"))
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut hex, byte| {
-        // Writing into a String cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
 }
 
 #[cfg(test)]

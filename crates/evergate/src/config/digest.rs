@@ -1,13 +1,12 @@
 //! Tells whether an entry changed in a way that its connection must be made anew for.
 
-use std::fmt::Write as _;
-
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::gateway::Gateway;
 use super::reader::Reader;
 use super::variables;
+use crate::hex::hex;
 
 /// The keys that the runtime's settings are made of.
 pub(super) const CONNECTION: &[&str] = &[
@@ -42,11 +41,7 @@ pub(super) fn of_connection(reader: &Reader<'_>, gateway: &Gateway) -> String {
     // Other folders make other files of relative paths, and the gateway's limit is the server's.
     text.push_str(&reader.around().folder.to_string_lossy());
     text.push_str(&gateway.max_message_bytes().to_string());
-    Sha256::digest(text.as_bytes()).iter().fold(String::new(), |mut hex, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    hex(&Sha256::digest(text.as_bytes()))
 }
 
 /// JSON with sorted keys, whatever order the map keeps.

@@ -1,6 +1,5 @@
 //! Walks one object of a configuration: takes the keys that are known, and complains about the rest.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,7 +25,8 @@ pub(crate) struct Surroundings<'a> {
 pub(crate) struct Notes {
     pub(crate) findings: Vec<Finding>,
     /// Every key that was looked up, `*` in the place of names: the table of keys is compared with it.
-    pub(crate) asked: BTreeSet<String>,
+    #[cfg(test)]
+    pub(crate) asked: std::collections::BTreeSet<String>,
 }
 
 /// Reads one object.
@@ -334,6 +334,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn take(&mut self, key: &'static str) -> Option<&'a Value> {
         if !self.known.contains(&key) {
             self.known.push(key);
+            #[cfg(test)]
             self.notes.asked.insert(join(&self.place, key));
         }
         self.object?.get(key).filter(|value| !value.is_null())

@@ -4,9 +4,9 @@
 //! that refuse more than 64 characters. Finding out who owns a name is left to [`super::merged`], which remembers the
 //! names it gave: none is ever taken apart again.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest as _, Sha256};
+
+use crate::hex::hex;
 
 /// How public names are made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -73,10 +73,7 @@ fn shorten(name: &mut String, server: &str, own: &str) {
     }
     name.push('_');
     let hash = Sha256::new().chain_update(server).chain_update([0]).chain_update(own).finalize();
-    for byte in hash.iter().take(HASH_DIGITS / 2) {
-        // Writing into a String cannot fail.
-        let _ = write!(name, "{byte:02x}");
-    }
+    name.push_str(&hex(&hash[..HASH_DIGITS / 2]));
 }
 
 #[cfg(test)]

@@ -10,18 +10,23 @@ use crate::config::Config;
 /// Leaves out servers that are the gateway at one of these addresses.
 pub(super) fn leave_out(config: &mut Config, addresses: &[SocketAddr]) {
     for server in config.servers.values_mut().filter(|server| server.is_on()) {
-        if addresses.iter().any(|address| leads_to(&server.summary, *address)) {
+        let Some(url) = url_in(&server.summary) else { continue };
+        if addresses.iter().any(|address| leads_to(&url, *address)) {
             server.unusable = Some("it leads to this gateway itself".to_owned());
         }
     }
 }
 
+fn url_in(summary: &str) -> Option<Url> {
+    let (_, place) = summary.split_once(": ")?;
+    Url::parse(place).ok()
+}
+
 /// Whatever the path: all of them are this gateway's.
-fn leads_to(summary: &str, address: SocketAddr) -> bool {
-    let url = summary.split_once(": ").and_then(|(_, place)| Url::parse(place).ok());
-    let Some(url) = url.filter(|url| url.port_or_known_default() == Some(address.port())) else {
+fn leads_to(url: &Url, address: SocketAddr) -> bool {
+    if url.port_or_known_default() != Some(address.port()) {
         return false;
-    };
+    }
     let ip = match url.host() {
         Some(Host::Ipv4(ip)) => IpAddr::V4(ip),
         Some(Host::Ipv6(ip)) => IpAddr::V6(ip),
@@ -43,7 +48,8 @@ mod tests {
     #[test]
     fn a_server_at_an_address_of_the_gateway_is_the_gateway() {
         let leads = |place: &str, address: &str| {
-            leads_to(&format!("http: {place}"), address.parse().unwrap())
+            let url = url_in(&format!("http: {place}")).unwrap();
+            leads_to(&url, address.parse().unwrap())
         };
         for place in [
             "http://127.0.0.1:8080/mcp",
@@ -61,6 +67,6 @@ mod tests {
         {
             assert!(!leads(place, "127.0.0.1:8080"), "{place}");
         }
-        assert!(!leads_to("stdio: npx", "127.0.0.1:8080".parse().unwrap()));
+        assert_eq!(url_in("stdio: npx"), None);
     }
 }

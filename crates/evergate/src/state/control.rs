@@ -13,8 +13,9 @@ use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
-use super::{StateDir, hex, private_file};
+use super::{StateDir, private_file};
 use crate::config::Secret;
+use crate::hex::hex;
 use crate::observed::unix_ms;
 use crate::random;
 

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::hex;
+use crate::hex::hex;
 use crate::random;
 
 /// Bytes that tell two writers apart.

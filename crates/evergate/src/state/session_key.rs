@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::{hex, private_file};
+use super::private_file;
+use crate::hex::hex;
 use crate::random;
 
 /// As many as the cipher's key has.

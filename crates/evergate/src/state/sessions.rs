@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::hex;
 use crate::gateway::client::Uid;
+use crate::hex::hex;
 
 pub(super) const FILE: &str = "sessions.json";
 

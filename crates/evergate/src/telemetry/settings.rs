@@ -125,7 +125,7 @@ fn resource(configured: &Otlp, variable: Environment<'_>) -> Vec<(String, Value)
     let mut resource = vec![
         ("service.name".to_owned(), Value::from(name)),
         ("service.version".to_owned(), Value::from(env!("CARGO_PKG_VERSION"))),
-        ("service.instance.id".to_owned(), Value::from(crate::state::hex(&instance))),
+        ("service.instance.id".to_owned(), Value::from(crate::hex::hex(&instance))),
         ("process.pid".to_owned(), Value::from(u64::from(std::process::id()))),
     ];
     for (name, text) in given {

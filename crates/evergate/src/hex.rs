@@ -1,0 +1,19 @@
+//! Bytes as people write them down.
+
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
+/// Two digits for each byte.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_has_two_digits() {
+        assert_eq!(hex(&[0, 9, 10, 0x7f, 0xff]), "00090a7fff");
+    }
+}
