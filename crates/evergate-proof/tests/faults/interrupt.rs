@@ -85,7 +85,7 @@ fn a_product_that_is_missing_is_reported_and_the_run_goes_on() {
 }
 
 #[test]
-#[ignore = "needs scripts/install-peers"]
+#[ignore = "needs scripts/install-peers; ./scripts/test runs it"]
 fn an_interrupt_keeps_the_finished_rows_and_leaves_no_process() {
     let places = places();
     for signal in [Signal::INT, Signal::TERM] {

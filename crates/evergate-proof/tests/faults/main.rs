@@ -65,7 +65,7 @@ macro_rules! cells {
     ($($test:ident: $scenario:ident, $way:ident;)*) => {
         $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-            #[ignore = "needs scripts/install-peers"]
+            #[ignore = "needs scripts/install-peers; ./scripts/test runs it"]
             async fn $test() {
                 assert_perfect_with_every_mix(Scenario::$scenario, Way::$way).await;
             }

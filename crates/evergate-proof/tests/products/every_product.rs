@@ -7,7 +7,7 @@ use evergate_proof::product::{Leftover, Product, Upstream};
 use crate::support::{TRANSPORTS, behind, echo, places, started};
 
 #[tokio::test]
-#[ignore = "needs scripts/install-products"]
+#[ignore = "needs scripts/install-products; ./scripts/test runs it with what is there"]
 async fn every_product_stands_in_front_of_one_server_of_each_kind() {
     for product in chosen() {
         for transport in TRANSPORTS {
@@ -19,7 +19,7 @@ async fn every_product_stands_in_front_of_one_server_of_each_kind() {
 }
 
 #[tokio::test]
-#[ignore = "needs scripts/install-products"]
+#[ignore = "needs scripts/install-products; ./scripts/test runs it with what is there"]
 async fn every_product_that_can_stands_in_front_of_several_servers() {
     for product in chosen() {
         for transport in TRANSPORTS {

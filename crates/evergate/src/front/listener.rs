@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use http::Request;
+use http::{Request, Version};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{HttpService, service_fn};
@@ -123,7 +123,11 @@ async fn converse<F: Future<Output = Reply>>(
 ) -> Result<(), hyper::Error> {
     // Beside the token, which takes a lock to look at.
     let (last, told) = (&AtomicBool::new(stop.is_cancelled()), &AtomicBool::new(false));
-    let service = service_fn(|request| {
+    let service = service_fn(|request: Request<Incoming>| {
+        // A client of that age may take whatever comes until the end for its answer.
+        if request.version() == Version::HTTP_10 {
+            told.store(true, Ordering::Relaxed);
+        }
         answer(request).map(move |mut reply| {
             if last.load(Ordering::Relaxed) {
                 close_after(&mut reply);

@@ -2,10 +2,11 @@ use http::StatusCode;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::task::JoinSet;
 
-use super::super::body::text;
+use super::super::body::{events, text};
 use super::*;
 
-/// A client's end of a connection to somebody who answers every request with one word.
+/// A client's end of a connection to somebody who answers every request with one word, and one for a stream with two that
+/// are a second apart.
 struct Client {
     stream: TcpStream,
     stop: CancellationToken,
@@ -18,7 +19,18 @@ impl Client {
         let (stream, accepted) =
             tokio::join!(TcpStream::connect(listener.local_addr().unwrap()), listener.accept());
         let stop = CancellationToken::new();
-        let answer = async |_| text(StatusCode::OK, "hello");
+        let answer = async |request: Request<Incoming>| match request.uri().path() {
+            "/stream" => {
+                events(futures_util::stream::unfold(["two", "one"].to_vec(), async |mut left| {
+                    let word = left.pop()?;
+                    if left.is_empty() {
+                        tokio::time::sleep(Duration::from_secs(1)).await;
+                    }
+                    Some((word.into(), left))
+                }))
+            }
+            _ => text(StatusCode::OK, "hello"),
+        };
         let mut serving = JoinSet::new();
         serving.spawn(converse(accepted.unwrap().0, answer, stop.clone()));
         Self { stream: stream.unwrap(), stop, serving }
@@ -89,4 +101,19 @@ async fn a_request_in_the_last_moment_is_answered_and_nothing_is_said_after_it()
     assert!(heard.starts_with("HTTP/1.1 200 "), "{heard}");
     assert!(heard.contains("\r\nconnection: close\r\n"), "{heard}");
     assert!(heard.ends_with("\r\n\r\nhello"), "{heard}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_goes_on_is_not_mixed_with_it() {
+    for (version, end) in [("1.1", "3\r\ntwo\r\n0\r\n\r\nHTTP/1.1 408 "), ("1.0", "onetwo")] {
+        let mut client = Client::connect().await;
+        client.send(&format!("GET /stream HTTP/{version}\r\nhost: localhost\r\n\r\n")).await;
+        let stop = client.stop.clone();
+        let (heard, ()) = tokio::join!(client.last_words(), async {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            stop.cancel();
+        });
+        let found = heard.find(end).unwrap_or_else(|| panic!("{heard}"));
+        assert_eq!(version == "1.0", found + end.len() == heard.len(), "{heard}");
+    }
 }
