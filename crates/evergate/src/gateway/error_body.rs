@@ -218,11 +218,12 @@ impl Refusal {
     }
 }
 
+const CAME_TOO_LATE: &str =
+    "the gateway was closing this connection: this was not sent, call again on another";
+
 /// What a request is told that reached the gateway when its connection was being closed: the whole message.
 pub(crate) fn came_too_late() -> String {
-    without_id(&not_sent(
-        "the gateway was closing this connection: this was not sent, call again on another",
-    ))
+    without_id(&not_sent(CAME_TOO_LATE))
 }
 
 fn without_id(error: &RawJson) -> String {

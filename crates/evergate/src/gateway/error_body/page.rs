@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use super::{
-    HEADER_MISMATCH, INTERNAL, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND,
+    CAME_TOO_LATE, HEADER_MISMATCH, INTERNAL, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND,
     MISSING_CAPABILITY, NOT_SENT, OUTCOME_UNKNOWN, PARSE_ERROR, REJECTED, RESOURCE_NOT_FOUND,
     RESULT_TOO_LARGE, Refusal, UNSUPPORTED_VERSION,
 };
@@ -88,6 +88,11 @@ fn page() -> String {
         let (status, code) = (refusal.status().as_u16(), refusal.code());
         let _ = writeln!(page, "| {status} | {code} | {} |", refusal.message());
     }
+    let _ = writeln!(
+        page,
+        "\nA connection that the gateway closes, since it was idle or the gateway ends, ends with a 408 ({NOT_SENT}) that nobody \
+         asked for. To a request that was on its way it is the answer: {CAME_TOO_LATE}."
+    );
     page
 }
 
