@@ -65,14 +65,15 @@ pub use server::{ServerHandle, StatusWatch, SubscribeError};
 pub use settings::{HttpKind, InvalidSettings, Problem, Profile, Settings};
 pub use transport::{DialedStream, Dialer, MemoryConnector};
 
-/// Messages and the decoders of what servers send, for fuzzing and for those who need only them.
+/// Messages and the decoders of what is sent, for fuzzing and for those who need only them.
 pub mod wire {
     pub use crate::protocol::{
         Malformed, Message, error_response, header_value_text, notification, object_fields, parse,
         request, result_response,
     };
     pub use crate::transport::{
-        Ends, EventDecoder, EventTooLarge, Line, LineSplitter, ServerEvent,
+        BadFraming, Chunk, Ends, EventDecoder, EventTooLarge, Framing, Line, LineSplitter,
+        ServerEvent, Step,
     };
 }
 

@@ -8,13 +8,14 @@ use bytes::Bytes;
 use evergate_runtime::{MemoryConnector, Settings};
 use evergate_testkit::{MemoryServer, Server};
 use http::{HeaderMap, Request, StatusCode};
-use http_body_util::{BodyExt as _, StreamBody};
+use http_body_util::StreamBody;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, timeout};
 
 use crate::config::Scopes;
 use crate::config::{self, Config, Isolation};
 use crate::front::body::ReplyBody;
+use crate::front::http1::echo;
 use crate::front::keys::{KeyEntry, Keyring};
 use crate::front::origin_guard::OriginGuard;
 use crate::front::session_id::SessionKeys;
@@ -44,6 +45,15 @@ pub struct Seen {
     pub headers: HeaderMap,
     /// The beginning of the body; all of it, unless it is a stream.
     pub body: Vec<u8>,
+}
+
+/// Sends these bytes to a connection, as they are and in pieces of such sizes.
+///
+/// # Panics
+///
+/// If that makes a difference.
+pub fn http1(text: &[u8], sizes: &[u8]) {
+    assert_eq!(echo::heard(text, &[]), echo::heard(text, sizes));
 }
 
 /// The address of the gateway, for `Host` headers.
@@ -196,8 +206,9 @@ async fn glance(body: &mut ReplyBody) -> (Vec<u8>, bool) {
     let mut all = Vec::new();
     let until = Instant::now() + GLANCE;
     loop {
-        match tokio::time::timeout_at(until, body.frame()).await {
-            Ok(Some(Ok(frame))) => all.extend(frame.into_data().unwrap_or_default()),
+        let next = std::future::poll_fn(|context| body.poll_next(context));
+        match tokio::time::timeout_at(until, next).await {
+            Ok(Some(Ok(piece))) => all.extend(piece),
             // Only large results break off, and these servers have none.
             Ok(Some(Err(broke_off))) => panic!("{broke_off}"),
             Ok(None) => return (all, true),

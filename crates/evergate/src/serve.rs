@@ -23,8 +23,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config, Sources};
 use crate::exit_code::Failure;
+use crate::front::http1::LAST_REQUESTS;
 use crate::front::keys::{KeyEntry, Keyring};
-use crate::front::listener::LAST_REQUESTS;
 use crate::front::origin_guard::OriginGuard;
 use crate::front::session_id::{SessionFacts, SessionKeys};
 use crate::front::sessions::Sessions;

@@ -7,7 +7,7 @@ pub(crate) mod client;
 pub(crate) mod connect;
 pub(crate) mod custom_headers;
 pub(crate) mod event_decoder;
-mod framing;
+pub(crate) mod framing;
 pub(crate) mod headers;
 pub(crate) mod legacy_sse;
 pub(crate) mod listen;

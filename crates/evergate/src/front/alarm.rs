@@ -13,50 +13,27 @@ use tokio::runtime::{Handle, Id};
 use tokio::time::{Instant, Sleep};
 
 thread_local! {
-    static IDLE: RefCell<Vec<(Kind, Pin<Box<Sleep>>)>> = const { RefCell::new(Vec::new()) };
+    static IDLE: RefCell<Vec<(Id, Pin<Box<Sleep>>)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// More calls than that at once, on one thread, set new ones.
 const MAX_IDLE: usize = 256;
 
-/// Alarms for the HTTP server, which sets one for the head of every request.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Alarms;
-
 /// Resolves when its time has come.
 pub(super) struct Alarm {
     /// Until it is dropped.
     sleep: Option<Pin<Box<Sleep>>>,
-    kind: Kind,
-}
-
-/// What alarms must have in common to be used one for the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Kind {
     /// The runtime that it belongs to.
     home: Id,
-    purpose: Purpose,
-}
-
-/// Alarms of one purpose are set for about the same time ahead, so that each is due after those before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Purpose {
-    Answer,
-    Head,
 }
 
 // === impl Alarm ===
 
 impl Alarm {
-    /// For an answer.
     pub(super) fn after(time: Duration) -> Self {
-        Self::at(Instant::now() + time, Purpose::Answer)
-    }
-
-    fn at(at: Instant, purpose: Purpose) -> Self {
-        let kind = Kind { home: Handle::current().id(), purpose };
+        let (at, home) = (Instant::now() + time, Handle::current().id());
         let kept = IDLE.with_borrow_mut(|idle| {
-            let index = idle.iter().rposition(|(kept, _)| *kept == kind)?;
+            let index = idle.iter().rposition(|(kept, _)| *kept == home)?;
             Some(idle.swap_remove(index).1)
         });
         let sleep = match kept {
@@ -66,7 +43,7 @@ impl Alarm {
             }
             None => Box::pin(tokio::time::sleep_until(at)),
         };
-        Self { sleep: Some(sleep), kind }
+        Self { sleep: Some(sleep), home }
     }
 }
 
@@ -85,27 +62,9 @@ impl Drop for Alarm {
         let _ = IDLE.try_with(|idle| {
             let mut idle = idle.borrow_mut();
             if idle.len() < MAX_IDLE {
-                idle.push((self.kind, sleep));
+                idle.push((self.home, sleep));
             }
         });
-    }
-}
-
-impl hyper::rt::Sleep for Alarm {}
-
-// === impl Alarms ===
-
-impl hyper::rt::Timer for Alarms {
-    fn sleep(&self, time: Duration) -> Pin<Box<dyn hyper::rt::Sleep>> {
-        Box::pin(Alarm::at(Instant::now() + time, Purpose::Head))
-    }
-
-    fn sleep_until(&self, at: std::time::Instant) -> Pin<Box<dyn hyper::rt::Sleep>> {
-        Box::pin(Alarm::at(at.into(), Purpose::Head))
-    }
-
-    fn now(&self) -> std::time::Instant {
-        Instant::now().into()
     }
 }
 

@@ -5,11 +5,8 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::Stream;
-use http::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
-};
+use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use http_body::{Body, Frame, SizeHint};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -20,10 +17,7 @@ use crate::metrics::Format;
 
 /// A large result is sent as the bytes it came in, between two small pieces.
 pub(crate) enum ReplyBody {
-    Pieces {
-        pieces: [Bytes; 3],
-        next: usize,
-    },
+    Whole([Bytes; 3]),
     /// A result that is passed on while it comes in.
     Arriving(Arriving),
     Events(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
@@ -67,8 +61,7 @@ pub(super) fn typed(status: StatusCode, value: &impl Serialize) -> Reply {
 
 /// A JSON-RPC message in three pieces. `room` is a map for its headers, whose memory is used again.
 pub(super) fn message(pieces: [Bytes; 3], room: HeaderMap) -> Reply {
-    let body = ReplyBody::Pieces { pieces, next: 0 };
-    with_room(room, StatusCode::OK, Some("application/json"), body)
+    with_room(room, StatusCode::OK, Some("application/json"), ReplyBody::Whole(pieces))
 }
 
 pub(super) fn arriving(arriving: Arriving) -> Reply {
@@ -132,6 +125,13 @@ pub(super) fn close_after(reply: &mut Reply) {
     reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
 }
 
+/// Something about the connection, after which it ends.
+pub(super) fn last_word(status: StatusCode, text: Bytes) -> Reply {
+    let mut reply = with(status, Some("application/json"), ReplyBody::whole(text));
+    close_after(&mut reply);
+    reply
+}
+
 pub(super) fn wrong_method(allowed: &'static str) -> Reply {
     let mut reply = refusal(Refusal::WrongMethod);
     reply.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
@@ -151,15 +151,8 @@ fn with_room(
     let mut reply = Box::new(Response::new(body));
     *reply.headers_mut() = room;
     *reply.status_mut() = status;
-    let length = reply.body().size_hint().exact();
-    let headers = reply.headers_mut();
     if let Some(content_type) = content_type {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
-    }
-    if let Some(length) = length
-        && status != StatusCode::NO_CONTENT
-    {
-        headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
+        reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     }
     reply
 }
@@ -168,51 +161,21 @@ fn with_room(
 
 impl ReplyBody {
     fn whole(bytes: Bytes) -> Self {
-        Self::Pieces { pieces: [bytes, Bytes::new(), Bytes::new()], next: 0 }
+        Self::Whole([bytes, Bytes::new(), Bytes::new()])
     }
-}
 
-impl Body for ReplyBody {
-    type Data = Bytes;
-    type Error = BrokeOff;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
+    /// The next piece of one that is not here as a whole; `None` at its end.
+    pub(crate) fn poll_next(
+        &mut self,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BrokeOff>>> {
-        match &mut *self {
-            Self::Pieces { pieces, next } => {
-                while let Some(piece) = pieces.get_mut(*next) {
-                    *next += 1;
-                    if !piece.is_empty() {
-                        return Poll::Ready(Some(Ok(Frame::data(std::mem::take(piece)))));
-                    }
-                }
-                Poll::Ready(None)
-            }
-            Self::Arriving(arriving) => {
-                arriving.poll_next(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
-            }
-            Self::Events(stream) => stream
-                .as_mut()
-                .poll_next(context)
-                .map(|event| event.map(|event| Ok(Frame::data(event)))),
-        }
-    }
-
-    fn is_end_stream(&self) -> bool {
+    ) -> Poll<Option<Result<Bytes, BrokeOff>>> {
         match self {
-            Self::Pieces { pieces, .. } => pieces.iter().all(Bytes::is_empty),
-            Self::Arriving(_) | Self::Events(_) => false,
-        }
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        match self {
-            Self::Pieces { pieces, .. } => {
-                SizeHint::with_exact(pieces.iter().map(|piece| piece.len() as u64).sum())
+            Self::Whole(pieces) => {
+                let piece = pieces.iter_mut().find(|piece| !piece.is_empty());
+                Poll::Ready(piece.map(|piece| Ok(std::mem::take(piece))))
             }
-            Self::Arriving(_) | Self::Events(_) => SizeHint::default(),
+            Self::Arriving(arriving) => arriving.poll_next(context),
+            Self::Events(stream) => stream.as_mut().poll_next(context).map(|event| event.map(Ok)),
         }
     }
 }
@@ -220,7 +183,9 @@ impl Body for ReplyBody {
 impl std::fmt::Debug for ReplyBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Pieces { .. } => write!(f, "{:?} bytes", self.size_hint().exact()),
+            Self::Whole(pieces) => {
+                write!(f, "{} bytes", pieces.iter().map(Bytes::len).sum::<usize>())
+            }
             Self::Arriving(_) | Self::Events(_) => f.write_str("events"),
         }
     }

@@ -28,7 +28,9 @@ pub(super) fn result_head(id: &RawJson) -> Bytes {
 }
 
 fn head(id: &RawJson, field: &str) -> Bytes {
-    format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"{field}\":", id.as_str()).into()
+    [b"{\"jsonrpc\":\"2.0\",\"id\":", id.as_bytes(), b",\"", field.as_bytes(), b"\":"]
+        .concat()
+        .into()
 }
 
 /// In one piece without line breaks.

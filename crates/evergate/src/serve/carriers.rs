@@ -6,13 +6,15 @@
 
 use std::io;
 use std::net::TcpListener;
+use std::num::NonZero;
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
-use crate::front::listener::{self, Door, Places};
+use crate::front::listener::{self, Door};
+use crate::front::places::{Order, Places};
 use crate::front::{Face, Front};
 use crate::tasks::Tasks;
 
@@ -34,15 +36,15 @@ impl Carriers {
         door: &Door,
     ) -> io::Result<Self> {
         let carriers = Self { end: CancellationToken::new() };
-        let places = Places::default();
-        for number in 0..how_many() {
+        let (threads, order) = how_many(available_parallelism().map_or(1, NonZero::get));
+        for (number, share) in Places::shares(threads, order).enumerate() {
             let listener = listener.try_clone()?;
-            let serving = (front.clone(), tasks.clone(), places.clone(), door.clone());
+            let serving = (front.clone(), tasks.clone(), door.clone());
             let end = carriers.end.clone();
             let runtime = Builder::new_current_thread().enable_all().build()?;
             std::thread::Builder::new().name(format!("calls-{number}")).spawn(move || {
                 runtime.block_on(async move {
-                    let (front, tasks, places, door) = serving;
+                    let (front, tasks, door) = serving;
                     match tokio::net::TcpListener::from_std(listener) {
                         Ok(listener) => {
                             let accepting = listener::serve(
@@ -50,7 +52,7 @@ impl Carriers {
                                 Face::Public,
                                 front,
                                 tasks.clone(),
-                                places,
+                                share,
                                 door,
                             );
                             tasks.spawn(accepting);
@@ -73,7 +75,12 @@ impl Drop for Carriers {
     }
 }
 
-/// Half of the processors: the system needs about as long for the bytes of a call as we do for what is in them.
-fn how_many() -> usize {
-    available_parallelism().map_or(1, |cores| cores.get() / 2).max(1)
+/// Half of the processors: the system needs about as long for the bytes of a call as we do for what is in them. Where that is
+/// one, another helps out when there is a crowd.
+fn how_many(processors: usize) -> (usize, Order) {
+    match processors {
+        0 | 1 => (1, Order::Any),
+        2 | 3 => (2, Order::Crowds),
+        more => (more / 2, Order::Any),
+    }
 }

@@ -9,7 +9,8 @@ use super::carriers::Carriers;
 use super::handed_over::HandedOver;
 use crate::config;
 use crate::exit_code::Failure;
-use crate::front::listener::{self, Door, Places};
+use crate::front::listener::{self, Door};
+use crate::front::places::Share;
 use crate::front::{Face, Front};
 use crate::tasks::Tasks;
 
@@ -85,8 +86,8 @@ impl Sockets {
         if let Some(admin) = self.admin {
             let door = door(&admin);
             let listener = tokio::net::TcpListener::from_std(admin.listener)?;
-            let (front, places) = (front.clone(), Places::default());
-            tasks.spawn(listener::serve(listener, Face::Admin, front, tasks.clone(), places, door));
+            let (front, share) = (front.clone(), Share::whole());
+            tasks.spawn(listener::serve(listener, Face::Admin, front, tasks.clone(), share, door));
         }
         Ok((carriers, public))
     }

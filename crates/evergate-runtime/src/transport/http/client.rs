@@ -164,7 +164,7 @@ impl HttpConnection {
         body: Bytes,
         watch: Option<&CallWatch>,
     ) -> Result<bool, HttpError> {
-        let mut rest = Bytes::from(head.with_length(body.len())).chain(body);
+        let mut rest = head.with_body(body);
         let mut begun = false;
         let sent = std::future::poll_fn(|context| {
             loop {
@@ -174,7 +174,11 @@ impl HttpConnection {
                     }
                     let mut slices = [IoSlice::new(&[]); 2];
                     let count = rest.chunks_vectored(&mut slices);
-                    Pin::new(&mut self.stream).poll_write_vectored(context, &slices[..count])
+                    let stream = Pin::new(&mut self.stream);
+                    match &slices[..count] {
+                        [all] => stream.poll_write(context, all),
+                        pieces => stream.poll_write_vectored(context, pieces),
+                    }
                 } else {
                     // What encrypts may have kept something back.
                     match Pin::new(&mut self.stream).poll_flush(context) {
@@ -258,11 +262,11 @@ impl HttpConnection {
         context: &mut Context<'_>,
         room: usize,
     ) -> Poll<Result<usize, HttpError>> {
-        // What is left of the last piece of memory will do for most answers; a new one is a matter of luck, not of every
-        // request.
-        if self.buffer.capacity() - self.buffer.len() < room.min(SMALL_READ / 4)
-            || room > SMALL_READ
-        {
+        // From its start again, if nobody has any of it any more: what was used last is still in the processor's cache. Else
+        // what is left of it will do for most answers.
+        let left = self.buffer.capacity() - self.buffer.len();
+        let wanted = if room > SMALL_READ { room } else { SMALL_READ / 4 };
+        if left < room && !self.buffer.try_reclaim(room) && left < wanted {
             self.buffer.reserve(room);
         }
         let read = poll_read_buf(Pin::new(&mut self.stream), context, &mut self.buffer);

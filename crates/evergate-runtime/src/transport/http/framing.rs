@@ -1,23 +1,27 @@
-//! Where a response's body ends: after a length, after the last chunk, or with the connection.
+//! Where the body of an HTTP/1 message ends: after a length, after the last chunk, or with the connection.
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use memchr::memchr;
 
 /// What is left of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Framing {
+pub enum Framing {
     /// So many bytes.
     Length(u64),
+    /// In chunks.
     Chunked(Chunk),
     /// Whatever comes until the connection ends.
     UntilClose,
+    /// Nothing.
     Done,
 }
 
 /// Where in a chunked body the next byte belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Chunk {
+pub enum Chunk {
+    /// The line that says how long the next chunk is.
     Size,
+    /// The chunk, of which so much is left.
     Data(u64),
     /// The line break after the data.
     Break,
@@ -27,17 +31,19 @@ pub(super) enum Chunk {
 
 /// What a buffer held.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub enum Step {
+    /// Some of the body.
     Data(Bytes),
     /// Nothing that could be used yet.
     More,
+    /// All of the body has been taken.
     End,
 }
 
 /// The body is not what it was announced to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the response's body is malformed")]
-pub(crate) struct BadFraming;
+#[error("the body is malformed")]
+pub struct BadFraming;
 
 /// Longest line that announces a chunk. Nobody uses the extensions it may hold.
 const MAX_SIZE_LINE: usize = 256;
@@ -47,7 +53,11 @@ const MAX_TRAILER: usize = 16 * 1024;
 
 impl Framing {
     /// Takes from the buffer what belongs to the body.
-    pub(super) fn step(&mut self, buffer: &mut BytesMut) -> Result<Step, BadFraming> {
+    ///
+    /// # Errors
+    ///
+    /// If the buffer holds what no chunk begins or ends with.
+    pub fn step(&mut self, buffer: &mut BytesMut) -> Result<Step, BadFraming> {
         loop {
             match self {
                 Self::Done | Self::Length(0) => {
@@ -73,7 +83,7 @@ impl Framing {
     }
 
     /// How many bytes are still to come, as far as they were announced.
-    pub(super) fn announced(self) -> Option<u64> {
+    pub fn announced(self) -> Option<u64> {
         match self {
             Self::Length(left) => Some(left),
             Self::Done => Some(0),

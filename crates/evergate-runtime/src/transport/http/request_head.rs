@@ -1,8 +1,9 @@
 //! A request as it goes over the wire, but for its body.
 
-use std::io::Write as _;
+use std::io::Cursor;
 
-use bytes::Bytes;
+use bytes::buf::Chain;
+use bytes::{Buf as _, Bytes};
 use http::header::{HOST, HeaderMap};
 use http::{Method, Uri};
 
@@ -13,6 +14,9 @@ pub(super) struct RequestHead {
     text: Bytes,
     has_body: bool,
 }
+
+/// A body that is sent together with its head.
+const SMALL_BODY: usize = 4 * 1024;
 
 // === impl RequestHead ===
 
@@ -42,16 +46,21 @@ impl RequestHead {
         Self { text, has_body: self.has_body }
     }
 
-    /// The whole head of a request with so large a body.
-    pub(super) fn with_length(&self, length: usize) -> Vec<u8> {
-        let mut into = Vec::with_capacity(self.text.len() + 48);
-        into.extend_from_slice(&self.text);
+    /// The whole request, in two pieces if it is large: one is sent with less ado, and a small body soon copied.
+    pub(super) fn with_body(&self, body: Bytes) -> Chain<Cursor<Vec<u8>>, Bytes> {
+        let (copied, apart) =
+            if body.len() <= SMALL_BODY { (body, Bytes::new()) } else { (Bytes::new(), body) };
+        let mut text = Vec::with_capacity(self.text.len() + 48 + copied.len());
+        text.extend_from_slice(&self.text);
         if self.has_body {
-            // Writing to memory does not fail.
-            let _ = write!(into, "content-length: {length}\r\n");
+            text.extend_from_slice(b"content-length: ");
+            let length = copied.len() + apart.len();
+            text.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
+            text.extend_from_slice(b"\r\n");
         }
-        into.extend_from_slice(b"\r\n");
-        into
+        text.extend_from_slice(b"\r\n");
+        text.extend_from_slice(&copied);
+        Cursor::new(text).chain(apart)
     }
 }
 
@@ -80,7 +89,9 @@ mod tests {
 
     fn written(method: &Method, uri: &'static str, headers: &HeaderMap, length: usize) -> String {
         let head = RequestHead::new(method, &Uri::from_static(uri), headers);
-        String::from_utf8(head.with_length(length)).unwrap()
+        let mut request = head.with_body(vec![b'x'; length].into());
+        let text = request.copy_to_bytes(request.remaining());
+        String::from_utf8(text.strip_suffix(&*vec![b'x'; length]).unwrap().to_vec()).unwrap()
     }
 
     #[test]
@@ -95,9 +106,10 @@ mod tests {
             written(&Method::GET, "https://[::1]:443", &HeaderMap::new(), 0),
             "GET / HTTP/1.1\r\nhost: [::1]\r\n\r\n"
         );
-        assert!(
-            written(&Method::POST, "http://h", &HeaderMap::new(), 0).contains("content-length: 0")
-        );
+        for length in [0, SMALL_BODY, SMALL_BODY + 1] {
+            let text = written(&Method::POST, "http://h", &HeaderMap::new(), length);
+            assert!(text.ends_with(&format!("content-length: {length}\r\n\r\n")), "{text}");
+        }
     }
 
     #[test]

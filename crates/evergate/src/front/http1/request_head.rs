@@ -1,0 +1,317 @@
+//! The head of a request, and what it says about its body and its connection.
+//!
+//! Where programs disagree on where a request ends, one can be hidden in another. So whatever can be read in two ways is
+//! refused: two lengths, a length beside chunks, another coding than chunks, chunks in HTTP/1.0.
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+use evergate_runtime::wire::{Chunk, Framing};
+use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version};
+
+use super::super::incoming::{PROTOCOL_VERSION, SESSION_ID};
+
+/// A request without its body.
+#[derive(Debug)]
+pub(super) struct RequestHead {
+    pub(super) request: Request<()>,
+    pub(super) framing: Framing,
+    /// The client sends its body once it is told to.
+    pub(super) expects_continue: bool,
+    pub(super) terms: Terms,
+}
+
+/// What matters for the answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Terms {
+    /// The client may send another request on the same connection.
+    pub(super) keep_alive: bool,
+    /// HTTP/1.0: knows no chunks.
+    pub(super) is_old: bool,
+    /// Wants no body.
+    pub(super) is_head: bool,
+}
+
+/// It is not the head of a request, or not of one that is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BadHead {
+    Malformed,
+    TooLong,
+    TooManyHeaders,
+    /// Two readers might not agree on where it ends.
+    Ambiguous,
+    UnknownCoding,
+}
+
+/// More than any client sends.
+const MAX_HEADERS: usize = 100;
+/// The same, in bytes.
+pub(super) const MAX_HEAD: usize = u16::MAX as usize;
+
+/// Where something is in a head. Small, because there is room for many, and it is cleared for every request.
+#[derive(Debug, Clone, Copy, Default)]
+struct Span {
+    start: u16,
+    end: u16,
+}
+
+/// Takes the head at the start of a buffer; `None` if it is not complete. `room` is a map for its headers.
+pub(super) fn take(
+    buffer: &mut BytesMut,
+    room: &mut HeaderMap,
+) -> Result<Option<RequestHead>, BadHead> {
+    let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
+    let mut parsed = httparse::Request::new(&mut []);
+    let status = httparse::ParserConfig::default().parse_request_with_uninit_headers(
+        &mut parsed,
+        buffer,
+        &mut headers,
+    );
+    let length = match status {
+        Ok(httparse::Status::Complete(length)) if length > MAX_HEAD => {
+            return Err(BadHead::TooLong);
+        }
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) if buffer.len() > MAX_HEAD => return Err(BadHead::TooLong),
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(httparse::Error::TooManyHeaders) => return Err(BadHead::TooManyHeaders),
+        Err(_) => return Err(BadHead::Malformed),
+    };
+    let (Some(method), Some(target), Some(minor)) = (parsed.method, parsed.path, parsed.version)
+    else {
+        return Err(BadHead::Malformed);
+    };
+    let method = Method::from_bytes(method.as_bytes()).map_err(|_| BadHead::Malformed)?;
+    let is_old = minor == 0;
+    let target = Span::of(target.as_bytes(), buffer)?;
+    // What was found borrows from the buffer, of which the head is about to be taken.
+    let mut spans = [(Span::default(), Span::default()); MAX_HEADERS];
+    let count = parsed.headers.len();
+    for (span, header) in spans.iter_mut().zip(parsed.headers.iter()) {
+        *span = (Span::of(header.name.as_bytes(), buffer)?, Span::of(header.value, buffer)?);
+    }
+    let head = buffer.split_to(length).freeze();
+
+    let mut request = Request::new(());
+    *request.uri_mut() =
+        Uri::from_maybe_shared(target.slice(&head)).map_err(|_| BadHead::Malformed)?;
+    *request.version_mut() = if is_old { Version::HTTP_10 } else { Version::HTTP_11 };
+    let terms = Terms { keep_alive: !is_old, is_old, is_head: method == Method::HEAD };
+    *request.method_mut() = method;
+    let mut read = RequestHead { request, framing: Framing::Done, expects_continue: false, terms };
+    let headers = read.request.headers_mut();
+    *headers = std::mem::take(room);
+    headers.reserve(count);
+    let (mut length, mut is_chunked, mut closes) = (None, false, false);
+    for (name, value) in &spans[..count] {
+        let name = header_name(&head[name.range()])?;
+        let value = HeaderValue::from_maybe_shared(value.slice(&head));
+        let value = value.map_err(|_| BadHead::Malformed)?;
+        if name == CONTENT_LENGTH {
+            let announced = decimal(value.as_bytes()).ok_or(BadHead::Malformed)?;
+            if length.replace(announced).is_some() {
+                return Err(BadHead::Ambiguous);
+            }
+        } else if name == TRANSFER_ENCODING {
+            if is_chunked || is_old {
+                return Err(BadHead::Ambiguous);
+            }
+            if !value.as_bytes().eq_ignore_ascii_case(b"chunked") {
+                return Err(BadHead::UnknownCoding);
+            }
+            is_chunked = true;
+        } else if name == CONNECTION {
+            for option in value.as_bytes().split(|byte| *byte == b',') {
+                let option = option.trim_ascii();
+                closes |= option.eq_ignore_ascii_case(b"close");
+                read.terms.keep_alive |= is_old && option.eq_ignore_ascii_case(b"keep-alive");
+            }
+        } else if name == EXPECT {
+            read.expects_continue =
+                !is_old && value.as_bytes().eq_ignore_ascii_case(b"100-continue");
+        }
+        headers.append(name, value);
+    }
+    read.terms.keep_alive &= !closes;
+    read.framing = match (length, is_chunked) {
+        (Some(_), true) => return Err(BadHead::Ambiguous),
+        (Some(length), false) => Framing::Length(length),
+        (None, true) => Framing::Chunked(Chunk::Size),
+        (None, false) => Framing::Done,
+    };
+    Ok(Some(read))
+}
+
+/// The library keeps the names of headers that it does not know in memory of their own. Every request has two of ours.
+fn header_name(text: &[u8]) -> Result<HeaderName, BadHead> {
+    match text.len() {
+        14 if text.eq_ignore_ascii_case(SESSION_ID.as_str().as_bytes()) => Ok(SESSION_ID),
+        20 if text.eq_ignore_ascii_case(PROTOCOL_VERSION.as_str().as_bytes()) => {
+            Ok(PROTOCOL_VERSION)
+        }
+        _ => HeaderName::from_bytes(text).map_err(|_| BadHead::Malformed),
+    }
+}
+
+/// Digits and nothing else: signs, blanks and lists mean different things to different programs.
+fn decimal(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || text.len() > 18 {
+        return None;
+    }
+    text.iter().try_fold(0, |number: u64, digit| {
+        digit.is_ascii_digit().then(|| number * 10 + u64::from(digit - b'0'))
+    })
+}
+
+// === impl Span ===
+
+impl Span {
+    /// Where a part of `whole` is in it.
+    fn of(part: &[u8], whole: &[u8]) -> Result<Self, BadHead> {
+        let start = part.as_ptr().addr() - whole.as_ptr().addr();
+        let short = |at: usize| u16::try_from(at).map_err(|_| BadHead::TooLong);
+        Ok(Self { start: short(start)?, end: short(start + part.len())? })
+    }
+
+    fn range(self) -> Range<usize> {
+        self.start.into()..self.end.into()
+    }
+
+    fn slice(self, head: &Bytes) -> Bytes {
+        head.slice(self.range())
+    }
+}
+
+// === impl BadHead ===
+
+impl BadHead {
+    pub(super) fn status(self) -> StatusCode {
+        match self {
+            Self::Malformed | Self::Ambiguous => StatusCode::BAD_REQUEST,
+            Self::TooLong | Self::TooManyHeaders => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Self::UnknownCoding => StatusCode::NOT_IMPLEMENTED,
+        }
+    }
+
+    pub(super) fn message(self) -> &'static str {
+        match self {
+            Self::Malformed => "this is not an HTTP/1.1 request",
+            Self::TooLong => "the headers are longer than 64 KiB",
+            Self::TooManyHeaders => "there are more than 100 headers",
+            Self::Ambiguous => "it is not clear where the body of this request ends",
+            Self::UnknownCoding => "the only transfer encoding that is known here is chunked",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Option<RequestHead>, BadHead> {
+        take(&mut BytesMut::from(text.as_bytes()), &mut HeaderMap::new())
+    }
+
+    fn with(headers: &str) -> RequestHead {
+        read(&format!("POST /mcp?a=b HTTP/1.1\r\n{headers}\r\n")).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_head_is_taken_and_what_follows_left() {
+        let mut buffer = BytesMut::from(
+            "\r\nPOST /mcp?a=b HTTP/1.1\r\nHost: x\r\nX-A:  1 \r\nx-a: 2\r\n\r\nrest",
+        );
+        let head = take(&mut buffer, &mut HeaderMap::new()).unwrap().unwrap();
+        assert_eq!(buffer, "rest");
+        let request = head.request;
+        assert_eq!(
+            (request.method(), request.uri().to_string()),
+            (&Method::POST, "/mcp?a=b".into())
+        );
+        let values: Vec<_> = request.headers().get_all("X-A").iter().collect();
+        assert_eq!(values, ["1", "2"]);
+        assert_eq!(request.headers()["host"], "x");
+        assert!(head.terms.keep_alive && !head.terms.is_old && !head.terms.is_head);
+    }
+
+    #[test]
+    fn a_head_in_pieces_is_waited_for() {
+        let whole = "GET / HTTP/1.1\r\nhost: x\r\n\r\n";
+        for end in 0..whole.len() {
+            assert!(read(&whole[..end]).unwrap().is_none(), "{end}");
+        }
+        assert!(read(whole).unwrap().is_some());
+    }
+
+    #[test]
+    fn the_end_of_the_body_is_beyond_doubt() {
+        assert_eq!(with("").framing, Framing::Done);
+        assert_eq!(with("Content-Length: 12\r\n").framing, Framing::Length(12));
+        assert_eq!(with("Transfer-Encoding: Chunked\r\n").framing, Framing::Chunked(Chunk::Size));
+        let bad =
+            |headers: &str| read(&format!("POST / HTTP/1.1\r\n{headers}\r\n\r\n")).unwrap_err();
+        for (headers, expected) in [
+            ("Content-Length: 5\r\nContent-Length: 5", BadHead::Ambiguous),
+            ("Content-Length: 5\r\nContent-Length: 6", BadHead::Ambiguous),
+            ("Content-Length: 5\r\nTransfer-Encoding: chunked", BadHead::Ambiguous),
+            ("Transfer-Encoding: chunked\r\nContent-Length: 5", BadHead::Ambiguous),
+            ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked", BadHead::Ambiguous),
+            ("Transfer-Encoding: gzip, chunked", BadHead::UnknownCoding),
+            ("Transfer-Encoding: xchunked", BadHead::UnknownCoding),
+            ("Transfer-Encoding: identity", BadHead::UnknownCoding),
+            ("Transfer-Encoding:", BadHead::UnknownCoding),
+            ("Content-Length: 5, 5", BadHead::Malformed),
+            ("Content-Length: +5", BadHead::Malformed),
+            ("Content-Length: -5", BadHead::Malformed),
+            ("Content-Length: 0x5", BadHead::Malformed),
+            ("Content-Length:", BadHead::Malformed),
+            ("Content-Length: 99999999999999999999", BadHead::Malformed),
+            ("Content-Length : 5", BadHead::Malformed),
+            (" Content-Length: 5", BadHead::Malformed),
+            ("X: 1\r\n Content-Length: 5", BadHead::Malformed),
+            ("X: 1\rContent-Length: 5", BadHead::Malformed),
+            ("X: \0", BadHead::Malformed),
+        ] {
+            assert_eq!(bad(headers), expected, "{headers:?}");
+        }
+        let old = read("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n");
+        assert_eq!(old.unwrap_err(), BadHead::Ambiguous);
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        for bad in [
+            "this is not HTTP\r\n\r\n",
+            "GET / HTTP/2.0\r\n\r\n",
+            "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+            "GET /\r\n\r\n",
+            "GET http://[ HTTP/1.1\r\n\r\n",
+            "\u{16}\u{3}\u{1}",
+        ] {
+            assert_eq!(read(bad).unwrap_err(), BadHead::Malformed, "{bad:?}");
+        }
+        let many = "x: y\r\n".repeat(MAX_HEADERS + 1);
+        let many = format!("GET / HTTP/1.1\r\n{many}\r\n");
+        assert_eq!(read(&many).unwrap_err(), BadHead::TooManyHeaders);
+        for end in ["", "\r\n\r\n"] {
+            let long = format!("GET / HTTP/1.1\r\nx: {}{end}", "y".repeat(MAX_HEAD));
+            assert_eq!(read(&long).unwrap_err(), BadHead::TooLong);
+        }
+    }
+
+    #[test]
+    fn whether_the_connection_goes_on() {
+        let keep_alive = |version: &str, connection: &str| {
+            let text = format!("GET / HTTP/{version}\r\nconnection: {connection}\r\n\r\n");
+            read(&text).unwrap().unwrap().terms.keep_alive
+        };
+        assert!(keep_alive("1.1", "keep-alive"));
+        assert!(keep_alive("1.1", "upgrade"));
+        assert!(!keep_alive("1.1", "x, Close"));
+        assert!(keep_alive("1.0", "Keep-Alive"));
+        assert!(!keep_alive("1.0", "keep-alive, close"));
+        assert!(!keep_alive("1.0", ""));
+    }
+}
