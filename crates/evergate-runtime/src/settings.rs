@@ -16,6 +16,8 @@ pub(crate) use check::{Checked, Endpoint, LONGEST, is_reserved};
 pub use check::{InvalidSettings, Problem};
 pub(crate) use header_source::HeaderSource;
 
+use url::{ParseError, Url};
+
 use crate::connection::Protocol;
 use crate::lifecycle::{OnExhausted, Restart};
 use crate::retry::Replay;
@@ -86,7 +88,8 @@ pub(crate) enum Target {
         cwd: Option<PathBuf>,
     },
     Http {
-        url: String,
+        /// Read once; settings are checked several times.
+        url: Result<Url, ParseError>,
         headers: Vec<(String, String)>,
         source: Option<HeaderSource>,
         kind: HttpKind,
@@ -129,7 +132,8 @@ impl Settings {
     /// A server at a URL. How it speaks is found out; see [`Settings::http_kind`].
     pub fn http(url: impl Into<String>) -> Self {
         let (headers, source, kind) = (Vec::new(), None, HttpKind::Auto);
-        Self::new(Target::Http { url: url.into(), headers, source, kind })
+        let url = Url::parse(&url.into());
+        Self::new(Target::Http { url, headers, source, kind })
     }
 
     /// A server in this process, reached over an in-memory byte stream: for tests and embedded servers.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use url::Url;
+use url::{ParseError, Url};
 
 use super::{HeaderSource, HttpKind, Settings, Target};
 use crate::connection::Protocol;
@@ -278,13 +278,13 @@ impl Problems<'_> {
             }
             Target::Http { url, headers, source, kind } => {
                 let headers = self.headers(headers);
-                self.url(&url).map(|url| Endpoint::Http { url, headers, source, kind })
+                self.url(url).map(|url| Endpoint::Http { url, headers, source, kind })
             }
         }
     }
 
-    fn url(&mut self, text: &str) -> Option<Url> {
-        let url = match Url::parse(text) {
+    fn url(&mut self, url: Result<Url, ParseError>) -> Option<Url> {
+        let url = match url {
             Ok(url) => url,
             Err(error) => {
                 self.add("url", format!("is not a URL: {error}"));
