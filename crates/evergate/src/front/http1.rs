@@ -46,6 +46,8 @@ pub(crate) const LAST_REQUESTS: Duration = Duration::from_millis(250);
 /// How long a connection that is over is read on: one that is closed while something on it is unread takes back what was
 /// said last.
 const LINGER: Duration = Duration::from_millis(200);
+/// The same if its client is still sending what nobody wants.
+const LINGER_ON: Duration = Duration::from_secs(1);
 
 struct Connection<'a, R, W> {
     inlet: Inlet<R>,
@@ -54,6 +56,8 @@ struct Connection<'a, R, W> {
     stop: Stop<'a>,
     /// Of the last answer, for the headers of the next request.
     room: HeaderMap,
+    /// How long to stay when it is over.
+    linger: Duration,
 }
 
 /// The end of the gateway.
@@ -114,6 +118,7 @@ where
         patience: Patience::new(),
         stop: Stop { coming: pin!(cancelled(stop)), since: None },
         room: HeaderMap::new(),
+        linger: LINGER,
     };
     let mut was_old = false;
     loop {
@@ -185,8 +190,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
     /// Sends a reply; `false` if the connection ends with it.
     async fn send(&mut self, reply: Reply, mut terms: Terms) -> io::Result<bool> {
         let (mut parts, body) = reply.into_parts();
-        let is_read = self.inlet.lock().finish();
-        terms.keep_alive &= is_read && self.stop.since.is_none();
+        if !self.inlet.lock().finish() {
+            terms.keep_alive = false;
+            self.linger = LINGER_ON;
+        }
+        terms.keep_alive &= self.stop.since.is_none();
         let has_body = !terms.is_head && !is_bodiless(parts.status);
         let end = match &body {
             _ if is_bodiless(parts.status) => End::NoBody,
@@ -264,7 +272,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
         self.writing.shut().await?;
         let draining = poll_fn(|context| self.inlet.lock().poll_drained(context));
         // It may stay silent, and need not hang up.
-        let _ = timeout(LINGER, draining).await;
+        let _ = timeout(self.linger, draining).await;
         Ok(())
     }
 }

@@ -37,17 +37,17 @@ pub(crate) async fn serve(
 ) {
     let stop = door.closed;
     loop {
-        let Some(room) = share.room().await else { return };
         let next = async {
+            let room = share.room().await;
             share.turn().await;
-            listener.accept().await
+            listener.accept().await.map(|(stream, _)| (stream, room))
         };
         let accepted = tokio::select! {
             accepted = next => accepted,
             () = stop.cancelled() => break,
         };
         match accepted {
-            Ok((stream, _)) => {
+            Ok((stream, room)) => {
                 let place = share.place(room);
                 let attending = attend(stream, face, front.clone(), stop.clone());
                 tasks.spawn(async move {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use evergate_runtime::RawJson;
 use evergate_runtime::wire::Message;
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
 use tokio_util::sync::CancellationToken;
 
 use super::alarm::Alarm;
@@ -70,6 +70,8 @@ where
     // First of all, so that the connection can be used on whatever else is wrong.
     let (limit, buffers) = (config.gateway.max_body_bytes, &front.gateway.buffers);
     let body = incoming::counted_body(request.body_mut(), limit, buffers).await?;
+    // A client of HTTP/1.0 could not tell half an answer from a whole one.
+    let takes_pieces = request.version() != Version::HTTP_10;
     let headers = request.headers_mut();
     incoming::accepts_both(headers)?;
     incoming::has_json_body(headers)?;
@@ -124,7 +126,7 @@ where
         batch(front, &session, messages, std::mem::take(headers))?
     } else {
         let message = messages.pop().ok_or(Refusal::NotJsonRpc)?;
-        one(front, &session, message, headers).await?
+        one(front, &session, message, headers, takes_pieces).await?
     };
     if let Some(id) = new_id {
         with_session(&mut reply, &id);
@@ -152,13 +154,15 @@ async fn one(
     session: &Arc<Session>,
     message: Message,
     headers: &mut HeaderMap,
+    takes_pieces: bool,
 ) -> Result<Reply, Refusal> {
     match message {
         Message::Request { .. } if front.gateway.draining.is_cancelled() => {
             return Err(Refusal::Draining);
         }
         Message::Request { id, method, params } => {
-            return Ok(call(front, session, id, method, params, headers).await);
+            let asked = (id, method, params);
+            return Ok(call(front, session, asked, headers, takes_pieces).await);
         }
         Message::Notification { method, params } => {
             front.gateway.notified(&session.client, &method, params.as_ref());
@@ -199,10 +203,9 @@ async fn initialize(
 async fn call(
     front: &Arc<Front>,
     session: &Arc<Session>,
-    id: RawJson,
-    method: String,
-    params: Option<RawJson>,
+    (id, method, params): (RawJson, String, Option<RawJson>),
     headers: &mut HeaderMap,
+    takes_pieces: bool,
 ) -> Reply {
     // A stream can be taken up again should the connection break, which is worth its small price for every call that is
     // not over in a moment.
@@ -214,7 +217,7 @@ async fn call(
     let context = RequestContext {
         stream: Outlet::Log(log.clone()),
         headers: passed_on,
-        takes_pieces: true,
+        takes_pieces,
         rounds: None,
     };
     let (gateway, client, own_id) = (front.gateway.clone(), session.client.clone(), id.clone());

@@ -41,7 +41,7 @@ pub(crate) struct Share {
 #[derive(Debug)]
 pub(super) struct Place {
     share: Share,
-    _room: OwnedSemaphorePermit,
+    _room: Option<OwnedSemaphorePermit>,
 }
 
 // === impl Places ===
@@ -83,8 +83,9 @@ impl Share {
         Self { places: Places::new(1, Order::Any), thread: 0 }
     }
 
-    /// Waits until there is room; `None` if there never will be.
+    /// Waits until there is room.
     pub(super) async fn room(&self) -> Option<OwnedSemaphorePermit> {
+        // It is never closed.
         self.places.room.clone().acquire_owned().await.ok()
     }
 
@@ -99,7 +100,7 @@ impl Share {
         }
     }
 
-    pub(super) fn place(&self, room: OwnedSemaphorePermit) -> Place {
+    pub(super) fn place(&self, room: Option<OwnedSemaphorePermit>) -> Place {
         self.places.open[self.thread].fetch_add(1, Ordering::Relaxed);
         self.places.changed.notify_waiters();
         Place { share: self.clone(), _room: room }
@@ -124,7 +125,7 @@ mod tests {
     async fn taken(shares: &[Share], count: usize, places: &mut Vec<Place>) -> Vec<usize> {
         for _ in 0..count {
             let next = shares.iter().find(|share| share.turn().now_or_never().is_some()).unwrap();
-            places.push(next.place(next.room().await.unwrap()));
+            places.push(next.place(next.room().await));
         }
         let open = shares[0].places.open.iter();
         open.map(|open| open.load(Ordering::Relaxed)).collect()
@@ -138,7 +139,7 @@ mod tests {
         assert_eq!(taken(&shares, 1, &mut places).await, [CROWD, 1]);
         assert_eq!(taken(&shares, 5 * CROWD - 1, &mut places).await, [3 * CROWD, 3 * CROWD]);
         // Whoever waits hears of it when somebody leaves.
-        places.push(shares[0].place(shares[0].room().await.unwrap()));
+        places.push(shares[0].place(shares[0].room().await));
         let mut waiting = Box::pin(shares[0].turn());
         assert!((&mut waiting).now_or_never().is_none());
         places.pop();
@@ -154,7 +155,7 @@ mod tests {
         for share in Places::shares(2, Order::Any) {
             for _ in 0..=CROWD {
                 share.turn().await;
-                places.push(share.place(share.room().await.unwrap()));
+                places.push(share.place(share.room().await));
             }
         }
     }

@@ -14,7 +14,8 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
 use crate::kit::{at, servers, web};
@@ -284,4 +285,30 @@ async fn results_of_all_sizes_around_the_limits_come_through() {
         assert_eq!(text, text_of(length), "{length}");
     }
     assert_eq!(http.server().counters().calls, 9);
+}
+
+/// It would take whatever has come when the connection ends for all of it.
+#[tokio::test]
+async fn a_client_of_http_1_0_gets_a_large_result_with_its_length() {
+    let http = web().await;
+    let result = json!({ "content": [{ "type": "text", "text": text_of(300_000) }] });
+    http.server().tool("big", json!({}), move |_| result.clone());
+    let gateway = gateway(&servers(json!({ "s": at(&http) }))).start();
+    let client = gateway.connect().await;
+    let params = json!({ "name": "s__big", "arguments": {} });
+    let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });
+    let (call, id) = (call.to_string(), &client.id);
+    let request = format!(
+        "POST /mcp HTTP/1.0\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: */*\r\n\
+         Mcp-Session-Id: {id}\r\nContent-Length: {}\r\n\r\n{call}",
+        call.len(),
+    );
+    let address = gateway.at("").strip_prefix("http://").unwrap().to_owned();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut all = String::new();
+    stream.read_to_string(&mut all).await.unwrap();
+    let (head, body) = all.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains(&format!("\r\ncontent-length: {}\r\n", body.len())), "{head}");
+    assert!(body.len() > 300_000);
 }

@@ -1,6 +1,7 @@
 //! Where the body of an HTTP/1 message ends: after a length, after the last chunk, or with the connection.
 
 use bytes::{Buf as _, Bytes, BytesMut};
+use http::HeaderName;
 use memchr::memchr;
 
 /// What is left of a body.
@@ -14,6 +15,8 @@ pub enum Framing {
     UntilClose,
     /// Nothing.
     Done,
+    /// Nobody knows: something was not as it should be.
+    Broken,
 }
 
 /// Where in a chunked body the next byte belongs.
@@ -58,12 +61,18 @@ impl Framing {
     ///
     /// If the buffer holds what no chunk begins or ends with.
     pub fn step(&mut self, buffer: &mut BytesMut) -> Result<Step, BadFraming> {
+        // Once and for all: what follows might look right again.
+        self.try_step(buffer).inspect_err(|_| *self = Self::Broken)
+    }
+
+    fn try_step(&mut self, buffer: &mut BytesMut) -> Result<Step, BadFraming> {
         loop {
             match self {
                 Self::Done | Self::Length(0) => {
                     *self = Self::Done;
                     return Ok(Step::End);
                 }
+                Self::Broken => return Err(BadFraming),
                 Self::UntilClose if buffer.is_empty() => return Ok(Step::More),
                 Self::UntilClose => return Ok(Step::Data(buffer.split().freeze())),
                 Self::Length(left) | Self::Chunked(Chunk::Data(left @ 1..)) => {
@@ -87,7 +96,7 @@ impl Framing {
         match self {
             Self::Length(left) => Some(left),
             Self::Done => Some(0),
-            Self::Chunked(_) | Self::UntilClose => None,
+            Self::Chunked(_) | Self::UntilClose | Self::Broken => None,
         }
     }
 }
@@ -113,10 +122,19 @@ impl Chunk {
             }
             Self::Trailer(so_far) => {
                 let Some(line) = take_line(buffer, MAX_TRAILER - so_far)? else { return Ok(None) };
+                // Whoever sees no trailer here sees the next request.
+                if !line.is_empty() && !is_header(&line) {
+                    return Err(BadFraming);
+                }
                 Ok(Some((!line.is_empty()).then_some(Self::Trailer(so_far + line.len() + 1))))
             }
         }
     }
+}
+
+fn is_header(line: &[u8]) -> bool {
+    let name = line.split(|byte| *byte == b':').next().filter(|name| name.len() < line.len());
+    name.is_some_and(|name| HeaderName::from_bytes(name).is_ok())
 }
 
 /// A line without its end, which must be a proper one: whatever else passes for one differs between programs.
@@ -127,6 +145,9 @@ fn take_line(buffer: &mut BytesMut, longest: usize) -> Result<Option<Bytes>, Bad
     if end > longest || end == 0 || buffer[end - 1] != b'\r' {
         return Err(BadFraming);
     }
+    if buffer[..end - 1].iter().any(|byte| byte.is_ascii_control() && *byte != b'\t') {
+        return Err(BadFraming);
+    }
     let line = buffer.split_to(end - 1).freeze();
     buffer.advance(2);
     Ok(Some(line))
@@ -134,6 +155,7 @@ fn take_line(buffer: &mut BytesMut, longest: usize) -> Result<Option<Bytes>, Bad
 
 /// `1a2b; anything`
 fn chunk_size(line: &[u8]) -> Result<u64, BadFraming> {
+    // No line has another control character.
     let digits = line.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii_end();
     if digits.is_empty() || digits.len() > 15 {
         return Err(BadFraming);
@@ -213,6 +235,14 @@ mod tests {
             "ffffffffffffffffff\r\n",
             "0\r\nX: 1\n\r\n",
             " 1\r\nA\r\n",
+            "1\r\r\nA\r\n",
+            "1\x0c\r\nA\r\n",
+            "1;a\rb\r\nA\r\n",
+            "1;\0\r\nA\r\n",
+            "0\r\nGET /x HTTP/1.1\r\n\r\n",
+            "0\r\nX: a\rb\r\n\r\n",
+            "0\r\n: a\r\n\r\n",
+            "0\r\n\r\r\n\r\n",
         ] {
             assert_eq!(read(CHUNKED, bad.as_bytes(), 1), Err(BadFraming), "{bad:?}");
         }

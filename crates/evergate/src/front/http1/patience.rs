@@ -1,8 +1,9 @@
 //! How long a connection waits for its client, whatever it waits for.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
 
+use tokio::task::unconstrained;
 use tokio::time::{Instant, Sleep};
 
 /// One timer for a connection's whole life. It is set for the end of the first wait and looked at again when it goes off,
@@ -34,7 +35,8 @@ impl Patience {
         }
         loop {
             self.waits = Some(context.waker().clone());
-            ready!(timer.as_mut().poll(context));
+            // Not within the task's budget: with none left it would not be set, only asked to be polled again.
+            ready!(pin!(unconstrained(timer.as_mut())).poll(context));
             if timer.deadline() >= until {
                 return Poll::Ready(());
             }
@@ -47,6 +49,8 @@ impl Patience {
 mod tests {
     use std::future::poll_fn;
     use std::time::Duration;
+
+    use tokio::time::timeout;
 
     use super::*;
 
@@ -63,6 +67,17 @@ mod tests {
         for seconds in [30, 60, 1, 30] {
             assert_eq!(wait(&mut patience, seconds).await, seconds);
         }
+        // One that begins when the task has done so much that it ought to yield.
+        while tokio::task::coop::has_budget_remaining() {
+            tokio::task::consume_budget().await;
+        }
+        let until = Instant::now() + Duration::from_secs(7);
+        let mut late = Patience::new();
+        let first = poll_fn(|context| Poll::Ready(late.poll_until(until, context))).await;
+        assert!(first.is_pending());
+        let waiting = poll_fn(|context| late.poll_until(until, context));
+        assert!(timeout(Duration::from_secs(60), waiting).await.is_ok(), "it was never set");
+        assert_eq!(Instant::now(), until);
         // One that was not waited for to its end, and is over before or after the next.
         for (given_up, seconds) in [(30, 60), (60, 30), (1, 5)] {
             let until = Instant::now() + Duration::from_secs(given_up);

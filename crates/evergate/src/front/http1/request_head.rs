@@ -10,6 +10,7 @@ use bytes::{Bytes, BytesMut};
 use evergate_runtime::wire::{Chunk, Framing};
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version};
+use memchr::memchr_iter;
 
 use super::super::incoming::{PROTOCOL_VERSION, SESSION_ID};
 
@@ -79,6 +80,11 @@ pub(super) fn take(
         Err(httparse::Error::TooManyHeaders) => return Err(BadHead::TooManyHeaders),
         Err(_) => return Err(BadHead::Malformed),
     };
+    // The library takes less for the end of a line, and others do not.
+    let is_whole = |end| end > 0 && buffer[end - 1] == b'\r';
+    if !memchr_iter(b'\n', &buffer[..length]).all(is_whole) {
+        return Err(BadHead::Malformed);
+    }
     let (Some(method), Some(target), Some(minor)) = (parsed.method, parsed.path, parsed.version)
     else {
         return Err(BadHead::Malformed);
@@ -273,6 +279,7 @@ mod tests {
             ("X: 1\r\n Content-Length: 5", BadHead::Malformed),
             ("X: 1\rContent-Length: 5", BadHead::Malformed),
             ("X: \0", BadHead::Malformed),
+            ("X: 1\nTransfer-Encoding: chunked", BadHead::Malformed),
         ] {
             assert_eq!(bad(headers), expected, "{headers:?}");
         }
@@ -287,6 +294,8 @@ mod tests {
             "GET / HTTP/2.0\r\n\r\n",
             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
             "GET /\r\n\r\n",
+            "GET / HTTP/1.1\n\n",
+            "\nGET / HTTP/1.1\r\n\r\n",
             "GET http://[ HTTP/1.1\r\n\r\n",
             "\u{16}\u{3}\u{1}",
         ] {
