@@ -71,7 +71,17 @@ impl PrivateServers {
         name: &str,
         server: &Server,
     ) -> Option<ServerHandle> {
-        self.start(gateway, client, name, server, None)
+        // Whatever its settings: only a reload replaces one that runs. A call may still know the old ones when the new server
+        // has been started, and would take it away from those who wait for it.
+        self.in_use(name).or_else(|| self.start(gateway, client, name, server, None))
+    }
+
+    fn in_use(&self, name: &str) -> Option<ServerHandle> {
+        let mut state = self.state();
+        let private = state.servers.get_mut(name)?;
+        let handle = private.hub.as_ref()?.server(name).ok();
+        private.last_used = Instant::now();
+        handle
     }
 
     /// `listed` is what it is known to offer, if it was not the client's own before.
@@ -327,4 +337,41 @@ fn handlers(client: &Arc<Client>) -> Handlers {
                 }
             }
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use evergate_runtime::Settings;
+
+    use super::super::buffers::Buffers;
+    use super::super::client::{Introduction, Scope};
+    use super::super::event_log::EventLog;
+    use super::super::outlet::Outlet;
+    use super::*;
+    use crate::config::Config;
+    use crate::front::keys::Caller;
+
+    #[tokio::test]
+    async fn a_call_with_outdated_settings_leaves_alone_what_a_reload_has_started() {
+        let gateway = Gateway::start(Config::default(), BTreeMap::new()).unwrap();
+        let outbox = Outlet::Log(Arc::new(EventLog::of_news(&Buffers::unlimited())));
+        let introduction = Introduction::none("2025-11-25");
+        let client = Client::new([0; 16], Caller::anonymous(), Scope::All, introduction, outbox);
+        let client = Arc::new(client);
+        let [old, new] = ["old", "new"].map(|digest| {
+            let mut server = Server::plain(Settings::http("http://127.0.0.1:9/"));
+            server.connection_digest = digest.to_owned();
+            server
+        });
+        let hub = || client.private.started("s").unwrap().1;
+        assert!(client.private.server(&gateway, &client, "s", &old).is_some());
+        let first = hub();
+        client.private.renew(&gateway, &client, "s", &new, None);
+        let second = hub();
+        assert!(!Arc::ptr_eq(&first, &second));
+        assert!(client.private.server(&gateway, &client, "s", &old).is_some());
+        assert!(Arc::ptr_eq(&second, &hub()));
+    }
 }
