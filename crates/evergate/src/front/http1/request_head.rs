@@ -10,7 +10,6 @@ use bytes::{Bytes, BytesMut};
 use evergate_runtime::wire::{Chunk, Framing};
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version};
-use memchr::memchr_iter;
 
 use super::super::incoming::{PROTOCOL_VERSION, SESSION_ID};
 
@@ -80,11 +79,6 @@ pub(super) fn take(
         Err(httparse::Error::TooManyHeaders) => return Err(BadHead::TooManyHeaders),
         Err(_) => return Err(BadHead::Malformed),
     };
-    // The library takes less for the end of a line, and others do not.
-    let is_whole = |end| end > 0 && buffer[end - 1] == b'\r';
-    if !memchr_iter(b'\n', &buffer[..length]).all(is_whole) {
-        return Err(BadHead::Malformed);
-    }
     let (Some(method), Some(target), Some(minor)) = (parsed.method, parsed.path, parsed.version)
     else {
         return Err(BadHead::Malformed);
@@ -92,6 +86,9 @@ pub(super) fn take(
     let method = Method::from_bytes(method.as_bytes()).map_err(|_| BadHead::Malformed)?;
     let is_old = minor == 0;
     let target = Span::of(target.as_bytes(), buffer)?;
+    if !has_proper_lines(&parsed, &buffer[..length]) {
+        return Err(BadHead::Malformed);
+    }
     // What was found borrows from the buffer, of which the head is about to be taken.
     let mut spans = [(Span::default(), Span::default()); MAX_HEADERS];
     let count = parsed.headers.len();
@@ -150,6 +147,16 @@ pub(super) fn take(
     Ok(Some(read))
 }
 
+/// Whether every line ends as it should: the library takes less for an end, and others do not. A header begins where a line
+/// ended.
+fn has_proper_lines(parsed: &httparse::Request<'_, '_>, head: &[u8]) -> bool {
+    let start = parsed.method.map_or(0, |method| offset(method.as_bytes(), head));
+    let mut names = parsed.headers.iter().map(|header| header.name.as_bytes());
+    head.ends_with(b"\r\n\r\n")
+        && names.all(|name| head[..offset(name, head)].ends_with(b"\r\n"))
+        && head[..start].chunks(2).all(|line_end| line_end == b"\r\n")
+}
+
 /// The library keeps the names of headers that it does not know in memory of their own. Every request has two of ours.
 fn header_name(text: &[u8]) -> Result<HeaderName, BadHead> {
     match text.len() {
@@ -171,12 +178,17 @@ fn decimal(text: &[u8]) -> Option<u64> {
     })
 }
 
+/// Where a part of `whole` begins.
+fn offset(part: &[u8], whole: &[u8]) -> usize {
+    part.as_ptr().addr() - whole.as_ptr().addr()
+}
+
 // === impl Span ===
 
 impl Span {
     /// Where a part of `whole` is in it.
     fn of(part: &[u8], whole: &[u8]) -> Result<Self, BadHead> {
-        let start = part.as_ptr().addr() - whole.as_ptr().addr();
+        let start = offset(part, whole);
         let short = |at: usize| u16::try_from(at).map_err(|_| BadHead::TooLong);
         Ok(Self { start: short(start)?, end: short(start + part.len())? })
     }
@@ -295,6 +307,9 @@ mod tests {
             "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
             "GET /\r\n\r\n",
             "GET / HTTP/1.1\n\n",
+            "GET / HTTP/1.1\nhost: x\r\n\r\n",
+            "GET / HTTP/1.1\r\nhost: x\n\r\n",
+            "GET / HTTP/1.1\r\nhost: x\r\n\n",
             "\nGET / HTTP/1.1\r\n\r\n",
             "GET http://[ HTTP/1.1\r\n\r\n",
             "\u{16}\u{3}\u{1}",
