@@ -120,7 +120,8 @@ impl Found {
             .map(|(_, value)| value);
         let password = url.password().unwrap_or_default();
         let user = if EVERYBODY.contains(&url.username()) { "" } else { url.username() };
-        let written: Vec<String> = values.chain([user, password]).map(str::to_owned).collect();
+        let written = values.chain([user, password]).filter(|text| !text.is_empty());
+        let written: Vec<String> = written.map(str::to_owned).collect();
         for text in written {
             // Every text is the value of a form without names.
             let form = format!("={text}");

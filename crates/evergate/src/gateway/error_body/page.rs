@@ -93,6 +93,11 @@ fn page() -> String {
         "\nA connection that the gateway closes, since it was idle or the gateway ends, ends with a 408 ({NOT_SENT}) that nobody \
          asked for. To a request that was on its way it is the answer: {CAME_TOO_LATE}."
     );
+    let _ = writeln!(
+        page,
+        "\nWhat is no HTTP/1.1 request, or one of which it is not clear where it ends, is told so ({INVALID_REQUEST}) with 400, 431 or \
+         501, and the connection ends."
+    );
     page
 }
 
