@@ -28,7 +28,16 @@ impl Tasks {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        self.tracker.spawn_on(task, &self.runtime)
+        self.spawn_on(&self.runtime, task)
+    }
+
+    /// The same on another runtime, which may end first.
+    pub(crate) fn spawn_on<F>(&self, runtime: &Handle, task: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        self.tracker.spawn_on(task, runtime)
     }
 
     /// Tasks that have not ended.

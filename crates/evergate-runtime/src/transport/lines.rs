@@ -1,26 +1,30 @@
 //! One JSON-RPC message per line over a pair of byte streams: child processes and in-memory servers.
 //!
-//! The reader is a task of its own. A caller writes by itself what the server takes at once; what it does not take is left
+//! The reader is a task of its own (`lines/reading.rs`). A caller writes by itself what the server takes at once; what it does not take is left
 //! to a task, and so is everything after it (`lines/pen.rs`): a caller who gives up can never leave half a message behind.
 
+mod callers;
+mod inlet;
 mod pen;
+mod reading;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
+use tokio::io::AsyncWrite;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use self::callers::Callers;
+pub(super) use self::inlet::Inlet;
 use self::pen::{Pen, Queued, Written};
-use super::line_splitter::{Line, LineSplitter};
+use self::reading::Reading;
+use super::line_splitter::LineSplitter;
 use super::stdio::ChildControl;
-use super::{Answer, Link, SendFailure, TransportError};
+use super::{Answer, SendFailure, TransportError};
 use crate::connection::{CallWatch, Inbox, Reporter};
-use crate::error::SharedError;
 use crate::lifecycle::Loss;
-use crate::protocol::{self, parse};
 use crate::tasks::Tasks;
 
 /// A way to a server that reads and writes lines.
@@ -33,6 +37,7 @@ pub(crate) struct LineLink {
     /// The server no longer reads. What it had written before may still be on its way.
     write_failed: CancellationToken,
     child: Option<ChildControl>,
+    callers: Callers,
 }
 
 #[derive(Debug)]
@@ -44,10 +49,6 @@ struct Outbound {
 
 /// Enough for a burst of calls to be written back to back; beyond it callers wait their turn.
 const OUTBOX: usize = 64;
-/// How much to read at a time: little, because an idle connection keeps that much room, and more as long as the server
-/// fills it.
-const FIRST_READ: usize = 1024;
-const LARGEST_READ: usize = 64 * 1024;
 /// A closed stdout is usually followed by the end of the process; that is the better reason to report, and the one a
 /// restart policy goes by. Long enough for a busy machine; only a server that lives on without its stdout takes it.
 const EXIT_FOLLOWS: Duration = Duration::from_secs(2);
@@ -55,19 +56,15 @@ const EXIT_FOLLOWS: Duration = Duration::from_secs(2);
 const STDOUT_ENDS: Duration = Duration::from_millis(250);
 
 /// Starts the two tasks: one reads, one writes what nobody could write at once.
-pub(crate) fn start<R, W>(
-    reader: R,
-    writer: W,
+pub(crate) fn start(
+    inlet: Inlet,
+    writer: impl AsyncWrite + Unpin + Send + 'static,
     child: Option<ChildControl>,
     inbox: Arc<Inbox>,
     reporter: Reporter,
     tasks: &Tasks,
     max_message_bytes: usize,
-) -> Arc<LineLink>
-where
-    R: AsyncRead + Unpin + Send + 'static,
-    W: AsyncWrite + Unpin + Send + 'static,
-{
+) -> Arc<LineLink> {
     let (outbox, queue) = mpsc::channel(OUTBOX);
     let link = Arc::new(LineLink {
         pen: Arc::new(Pen::new(writer)),
@@ -76,10 +73,13 @@ where
         stop_reading: CancellationToken::new(),
         write_failed: CancellationToken::new(),
         child,
+        callers: Callers::new(),
     });
     let (stop, failed) = (link.stop_writing.clone(), link.write_failed.clone());
     tasks.spawn(write(link.pen.clone(), queue, stop, failed));
-    tasks.spawn(read(link.clone(), reader, inbox, reporter, max_message_bytes));
+    let splitter = LineSplitter::new(max_message_bytes);
+    let reading = Reading { link: link.clone(), inlet, inbox, splitter, max_message_bytes };
+    tasks.spawn(reading::read(reading, reporter, tasks.clone()));
     link
 }
 
@@ -111,60 +111,6 @@ async fn write(
     pen.put_down();
 }
 
-async fn read<R: AsyncRead + Unpin>(
-    link: Arc<LineLink>,
-    mut reader: R,
-    inbox: Arc<Inbox>,
-    reporter: Reporter,
-    max_message_bytes: usize,
-) {
-    let mut splitter = LineSplitter::new(max_message_bytes);
-    let over = link.over();
-    tokio::pin!(over);
-    let mut step = FIRST_READ;
-    let broken = loop {
-        while let Some(line) = splitter.next_line() {
-            match line {
-                Line::Message(text) => match parse(&text) {
-                    Ok(messages) => {
-                        for message in messages {
-                            inbox.receive(message, &Link::Lines(link.clone()), None);
-                        }
-                    }
-                    Err(error) => inbox.count_garbage(&error),
-                },
-                Line::Oversized(ends) => {
-                    let error = TransportError::TooLarge { limit: max_message_bytes };
-                    inbox.count_garbage(&error);
-                    if let Some(id) = protocol::answered_id(&ends.start, &ends.end) {
-                        inbox.fail(id, error);
-                    }
-                }
-            }
-        }
-        let space = splitter.space(step);
-        let got = tokio::select! {
-            biased;
-            () = link.stop_reading.cancelled() => break TransportError::Closed,
-            got = reader.read_buf(space) => got,
-            () = &mut over => break TransportError::StreamEnded,
-        };
-        match got {
-            Ok(0) => break TransportError::StreamEnded,
-            Ok(got) if got >= step => step = (step * 2).min(LARGEST_READ),
-            Ok(got) if got < step / 4 => step = FIRST_READ,
-            Ok(_) => {}
-            Err(error) => break TransportError::Broken(SharedError::new(error)),
-        }
-    };
-    link.stop_writing.cancel();
-    let (loss, error) = link.post_mortem(broken).await;
-    // First the report that knows why: callers report too as they fail, and know only that.
-    inbox.set_broken(&error);
-    reporter.lost(loss, error.clone()).await;
-    inbox.fail_all(&error);
-}
-
 // === impl LineLink ===
 
 impl LineLink {
@@ -174,6 +120,7 @@ impl LineLink {
         message: Bytes,
         watch: &Arc<CallWatch>,
     ) -> Result<Answer, SendFailure> {
+        self.callers.note();
         let mut pending = inbox.expect(watch);
         match self.pen.write_now(&message, Some(watch)) {
             Written::All => return pending.answer().await,

@@ -9,6 +9,7 @@ use url::Url;
 use super::http::custom_headers::CustomHeaders;
 use super::http::legacy_sse;
 use super::http::streamable::{HttpContext, HttpLink, Profile};
+use super::lines::Inlet;
 use super::{HttpClient, Link, OpenError, StderrTail, TransportError, lines, stdio};
 use crate::connection::{Beginning, Begun, Inbox, Peer, Protocol, Reporter, Shown};
 use crate::entrusted::Entrusted;
@@ -55,13 +56,14 @@ pub(crate) async fn open(
                 .connect()
                 .map_err(|error| TransportError::Connect(SharedError::new(error)))?;
             let (reader, writer) = tokio::io::split(stream);
-            let link = opening.start_lines(reader, writer, None);
+            let link = opening.start_lines(Inlet::Memory(reader), writer, None);
             opening.shake(link, None).await
         }
         Endpoint::Stdio { command, args, env, cwd } => {
             let stderr = (opening.stderr.clone(), opening.entrusted.clone());
             let started = stdio::start(command, args, env, cwd.as_ref(), stderr, opening.tasks)?;
-            let link = opening.start_lines(started.stdout, started.stdin, Some(started.control));
+            let inlet = Inlet::Child(started.stdout);
+            let link = opening.start_lines(inlet, started.stdin, Some(started.control));
             opening.shake(link, None).await
         }
         Endpoint::Http { url, kind, .. } => {
@@ -87,13 +89,14 @@ impl Opening<'_> {
         }
     }
 
-    fn start_lines<R, W>(&self, reader: R, writer: W, child: Option<stdio::ChildControl>) -> Link
-    where
-        R: tokio::io::AsyncRead + Unpin + Send + 'static,
-        W: tokio::io::AsyncWrite + Unpin + Send + 'static,
-    {
+    fn start_lines(
+        &self,
+        inlet: Inlet,
+        writer: impl tokio::io::AsyncWrite + Unpin + Send + 'static,
+        child: Option<stdio::ChildControl>,
+    ) -> Link {
         Link::Lines(lines::start(
-            reader,
+            inlet,
             writer,
             child,
             self.inbox.clone(),

@@ -8,6 +8,7 @@ mod proc;
 mod support;
 
 mod death;
+mod elsewhere;
 mod groups;
 mod host;
 mod leaks;

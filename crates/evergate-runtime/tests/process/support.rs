@@ -24,8 +24,13 @@ static PROCESS: RwLock<()> = RwLock::new(());
 
 /// Runs a test that others do not disturb.
 pub(crate) fn among_others(test: impl Future<Output = ()>) {
+    with_own_runtimes(|| run(test));
+}
+
+/// The same for one that has several.
+pub(crate) fn with_own_runtimes(test: impl FnOnce()) {
     let _shared = PROCESS.read().unwrap_or_else(PoisonError::into_inner);
-    run(test);
+    test();
 }
 
 /// Runs a test that counts children, files or memory.

@@ -1,0 +1,120 @@
+//! Reading what a server writes, on the runtime where most is gained by it.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use tokio::io::AsyncReadExt as _;
+use tokio::runtime::Handle;
+
+use super::inlet::Inlet;
+use super::{LineLink, TransportError};
+use crate::connection::{Inbox, Reporter};
+use crate::error::SharedError;
+use crate::protocol::{self, parse};
+use crate::tasks::Tasks;
+use crate::transport::Link;
+use crate::transport::line_splitter::{Line, LineSplitter};
+
+/// How much to read at a time: little, because an idle connection keeps that much room, and more as long as the server
+/// fills it.
+const FIRST_READ: usize = 1024;
+const LARGEST_READ: usize = 64 * 1024;
+
+pub(super) struct Reading {
+    pub(super) link: Arc<LineLink>,
+    pub(super) inlet: Inlet,
+    pub(super) inbox: Arc<Inbox>,
+    pub(super) splitter: LineSplitter,
+    pub(super) max_message_bytes: usize,
+}
+
+/// Reads to the end, and then says what has come to an end and why.
+pub(super) async fn read(reading: Reading, reporter: Reporter, tasks: Tasks) {
+    let (link, inbox) = (reading.link.clone(), reading.inbox.clone());
+    let broken = reading.until_broken(&tasks).await;
+    link.stop_writing.cancel();
+    let (loss, error) = link.post_mortem(broken).await;
+    // First the report that knows why: callers report too as they fail, and know only that.
+    inbox.set_broken(&error);
+    reporter.lost(loss, error.clone()).await;
+    inbox.fail_all(&error);
+}
+
+// === impl Reading ===
+
+impl Reading {
+    async fn until_broken(mut self, tasks: &Tasks) -> TransportError {
+        let (home, mut place) = (Handle::current(), self.link.callers.place());
+        loop {
+            let there = place.borrow_and_update().clone();
+            self.inlet = match self.inlet.moved_to(there.as_ref().unwrap_or(&home)) {
+                Ok(inlet) => inlet,
+                Err(error) => return TransportError::Broken(SharedError::new(error)),
+            };
+            let mut moves = place.clone();
+            let reading = async move {
+                let stopped = self.lines(moves.changed()).await;
+                (self, stopped)
+            };
+            let read = match there {
+                None => Ok(reading.await),
+                // It may end before its time, together with the runtime that it moved to.
+                Some(there) => tasks.spawn_on(&there, reading).await,
+            };
+            match read {
+                Ok((reading, Ok(_))) => self = reading,
+                Ok((_, Err(broken))) => return broken,
+                Err(gone) => return TransportError::Broken(SharedError::new(gone)),
+            }
+        }
+    }
+
+    /// Takes line after line until something else happens.
+    async fn lines<T>(&mut self, until: impl Future<Output = T>) -> Result<T, TransportError> {
+        let link = self.link.clone();
+        let mut stopped = pin!(link.stop_reading.cancelled());
+        let mut over = pin!(link.over());
+        let mut until = pin!(until);
+        let mut step = FIRST_READ;
+        loop {
+            self.take_lines();
+            let space = self.splitter.space(step);
+            let got = tokio::select! {
+                biased;
+                () = &mut stopped => return Err(TransportError::Closed),
+                first = &mut until => return Ok(first),
+                got = self.inlet.read_buf(space) => got,
+                () = &mut over => return Err(TransportError::StreamEnded),
+            };
+            match got {
+                Ok(0) => return Err(TransportError::StreamEnded),
+                Ok(got) if got >= step => step = (step * 2).min(LARGEST_READ),
+                Ok(got) if got < step / 4 => step = FIRST_READ,
+                Ok(_) => {}
+                Err(error) => return Err(TransportError::Broken(SharedError::new(error))),
+            }
+        }
+    }
+
+    fn take_lines(&mut self) {
+        while let Some(line) = self.splitter.next_line() {
+            match line {
+                Line::Message(text) => match parse(&text) {
+                    Ok(messages) => {
+                        for message in messages {
+                            self.inbox.receive(message, &Link::Lines(self.link.clone()), None);
+                        }
+                    }
+                    Err(error) => self.inbox.count_garbage(&error),
+                },
+                Line::Oversized(ends) => {
+                    let error = TransportError::TooLarge { limit: self.max_message_bytes };
+                    self.inbox.count_garbage(&error);
+                    if let Some(id) = protocol::answered_id(&ends.start, &ends.end) {
+                        self.inbox.fail(id, error);
+                    }
+                }
+            }
+        }
+    }
+}
