@@ -148,7 +148,11 @@ impl Front {
     /// Answers one HTTP request.
     ///
     /// The request stays where it is: on its way it is only borrowed, for it is large, and each hand would have room for it.
-    pub(crate) async fn answer<B>(self: Arc<Self>, face: Face, mut request: Request<B>) -> Reply
+    pub(crate) async fn answer<B>(
+        self: Arc<Self>,
+        face: Face,
+        mut request: Box<Request<B>>,
+    ) -> Reply
     where
         B: http_body::Body<Data = bytes::Bytes> + Send + Unpin,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,

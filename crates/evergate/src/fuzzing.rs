@@ -116,7 +116,7 @@ impl World {
             Request::from_parts(parts, StreamBody::new(futures_util::stream::iter(frames)));
         let front = self.front.clone();
         let (seen, rest) = self.runtime.block_on(async move {
-            let reply = timeout(BEGUN, front.answer(Face::Public, request))
+            let reply = timeout(BEGUN, front.answer(Face::Public, Box::new(request)))
                 .await
                 .expect("a request is never answered");
             let (parts, mut body) = reply.into_parts();

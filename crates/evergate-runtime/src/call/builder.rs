@@ -191,8 +191,13 @@ impl CallBuilder {
 
     /// Makes the call, [`Self::in_pieces`] or whole, and keeps account of it. What has happened so far is in `report`
     /// even if the call is dropped before its end.
-    pub async fn reported(self, in_pieces: bool, report: &mut Report) -> Result<Reply, CallError> {
-        self.into_call(in_pieces).run(report).await
+    pub fn reported(
+        self,
+        in_pieces: bool,
+        report: &mut Report,
+    ) -> impl Future<Output = Result<Reply, CallError>> + Send {
+        // Not `async`, which would keep the builder beside the call: the future has room for both then.
+        self.into_call(in_pieces).run(report)
     }
 
     async fn run(self) -> Result<RawJson, CallError> {

@@ -6,12 +6,13 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures_util::Stream;
 use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::{HeaderValue, Response, StatusCode};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::Reply;
 use super::arriving::{Arriving, BrokeOff};
+use super::http1::spare;
 use crate::gateway::error_body::Refusal;
 use crate::metrics::Format;
 
@@ -59,9 +60,9 @@ pub(super) fn typed(status: StatusCode, value: &impl Serialize) -> Reply {
     with(status, Some("application/json"), ReplyBody::whole(text.into()))
 }
 
-/// A JSON-RPC message in three pieces. `room` is a map for its headers, whose memory is used again.
-pub(super) fn message(pieces: [Bytes; 3], room: HeaderMap) -> Reply {
-    with_room(room, StatusCode::OK, Some("application/json"), ReplyBody::Whole(pieces))
+/// A JSON-RPC message in three pieces.
+pub(super) fn message(pieces: [Bytes; 3]) -> Reply {
+    with(StatusCode::OK, Some("application/json"), ReplyBody::Whole(pieces))
 }
 
 pub(super) fn arriving(arriving: Arriving) -> Reply {
@@ -87,7 +88,7 @@ pub(super) fn refusal(refusal: Refusal) -> Reply {
 
 /// An error under a request's own id, for a client that is to come back later.
 pub(super) fn later(refusal: Refusal, message: [Bytes; 3], seconds: u64) -> Reply {
-    let mut reply = self::message(message, HeaderMap::new());
+    let mut reply = self::message(message);
     *reply.status_mut() = refusal.status();
     mark(&mut reply, refusal);
     reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
@@ -139,17 +140,8 @@ pub(super) fn wrong_method(allowed: &'static str) -> Reply {
 }
 
 fn with(status: StatusCode, content_type: Option<&'static str>, body: ReplyBody) -> Reply {
-    with_room(HeaderMap::new(), status, content_type, body)
-}
-
-fn with_room(
-    room: HeaderMap,
-    status: StatusCode,
-    content_type: Option<&'static str>,
-    body: ReplyBody,
-) -> Reply {
     let mut reply = Box::new(Response::new(body));
-    *reply.headers_mut() = room;
+    *reply.headers_mut() = spare::headers();
     *reply.status_mut() = status;
     if let Some(content_type) = content_type {
         reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));

@@ -11,6 +11,7 @@ pub(crate) mod echo;
 mod patience;
 mod reading;
 mod request_head;
+pub(crate) mod spare;
 mod writing;
 
 use std::future::{Future, poll_fn};
@@ -20,7 +21,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Request, StatusCode};
+use http::{Request, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
@@ -54,8 +55,6 @@ struct Connection<'a, R, W> {
     writing: Writing<W>,
     patience: Patience,
     stop: Stop<'a>,
-    /// Of the last answer, for the headers of the next request.
-    room: HeaderMap,
     /// How long to stay when it is over.
     linger: Duration,
 }
@@ -68,12 +67,8 @@ struct Stop<'a> {
 }
 
 /// What comes from a client between two answers.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly all are requests, and a box for each would cost more"
-)]
-enum Next {
-    Request(RequestHead),
+enum Next<R> {
+    Request(RequestHead<RequestBody<R>>),
     Refused(BadHead),
     /// It hung up.
     Nothing,
@@ -104,7 +99,7 @@ enum Piece {
 pub(super) async fn serve<R, W, F>(
     reader: R,
     writer: W,
-    answer: impl Fn(Request<RequestBody<R>>) -> F,
+    answer: impl Fn(Box<Request<RequestBody<R>>>) -> F,
     stop: &CancellationToken,
 ) -> io::Result<()>
 where
@@ -117,7 +112,6 @@ where
         writing: Writing::new(writer),
         patience: Patience::new(),
         stop: Stop { coming: pin!(cancelled(stop)), since: None },
-        room: HeaderMap::new(),
         linger: LINGER,
     };
     let mut was_old = false;
@@ -131,8 +125,7 @@ where
             Next::TooLate => return connection.say_farewell().await,
         };
         was_old = terms.is_old;
-        let body = connection.inlet.body();
-        let mut answering = pin!(answer(request.map(|()| body)));
+        let mut answering = pin!(answer(request));
         let reply = loop {
             match connection.answered(answering.as_mut()).await {
                 Answered::Reply(reply) => break reply,
@@ -149,10 +142,10 @@ where
 // === impl Connection ===
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
-    async fn next(&mut self) -> io::Result<Next> {
+    async fn next(&mut self) -> io::Result<Next<R>> {
         let mut until = None;
         poll_fn(|context| {
-            match self.inlet.lock().poll_head(&mut self.room, context) {
+            match self.inlet.lock().poll_head(|| self.inlet.body(), context) {
                 Poll::Ready(Ok(Some(Ok(head)))) => return Poll::Ready(Ok(Next::Request(head))),
                 Poll::Ready(Ok(Some(Err(bad)))) => return Poll::Ready(Ok(Next::Refused(bad))),
                 Poll::Ready(Ok(None)) => return Poll::Ready(Ok(Next::Nothing)),
@@ -188,8 +181,23 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
     }
 
     /// Sends a reply; `false` if the connection ends with it.
-    async fn send(&mut self, reply: Reply, mut terms: Terms) -> io::Result<bool> {
-        let (mut parts, body) = reply.into_parts();
+    async fn send(&mut self, reply: Reply, terms: Terms) -> io::Result<bool> {
+        let (goes_on, left) = self.put_down(reply, terms);
+        match left {
+            // Most are small.
+            None => self.writing.flush(&mut self.patience).await?,
+            Some((ReplyBody::Whole(pieces), _)) => {
+                self.writing.whole(pieces, &mut self.patience).await?;
+            }
+            Some((body, end)) => self.send_as_it_comes(body, end).await?,
+        }
+        Ok(goes_on)
+    }
+
+    /// Puts a reply down to be sent; with what is left of it, and whether the connection goes on after it. Apart from the
+    /// sending, which would keep all of it.
+    fn put_down(&mut self, reply: Reply, mut terms: Terms) -> (bool, Option<(ReplyBody, End)>) {
+        let (parts, body) = reply.into_parts();
         if !self.inlet.lock().finish() {
             terms.keep_alive = false;
             self.linger = LINGER_ON;
@@ -206,14 +214,9 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
             _ => End::Chunks,
         };
         let goes_on = self.writing.head(parts.status, &parts.headers, end, terms);
-        parts.headers.clear();
-        self.room = parts.headers;
-        match body {
-            _ if !has_body => self.writing.flush(&mut self.patience).await?,
-            ReplyBody::Whole(pieces) => self.writing.whole(pieces, &mut self.patience).await?,
-            body => self.send_as_it_comes(body, end).await?,
-        }
-        Ok(goes_on)
+        spare::keep_headers(parts.headers);
+        let left = if has_body { self.writing.put(body) } else { None };
+        (goes_on, left.map(|body| (body, end)))
     }
 
     async fn send_as_it_comes(&mut self, mut body: ReplyBody, end: End) -> io::Result<()> {

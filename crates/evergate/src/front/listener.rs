@@ -49,9 +49,10 @@ pub(crate) async fn serve(
         match accepted {
             Ok((stream, room)) => {
                 let place = share.place(room);
-                let attending = attend(stream, face, front.clone(), stop.clone());
+                let (front, stop) = (front.clone(), stop.clone());
                 tasks.spawn(async move {
-                    attending.await;
+                    // Made here: one that is moved here takes up its room twice.
+                    attend(stream, face, front, stop).await;
                     drop(place);
                 });
             }

@@ -18,6 +18,7 @@ use super::arriving::Arriving;
 use super::body;
 use super::event_id::{EventId, StreamId};
 use super::event_stream::{self, Opening};
+use super::http1::spare;
 use super::incoming::{self, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use super::keys::Caller;
 use super::sessions::Session;
@@ -188,13 +189,13 @@ async fn initialize(
     let Some(introduction) = handshake::introduction(params) else {
         let error =
             plain(INVALID_PARAMS, "initialize needs protocolVersion, capabilities and clientInfo");
-        return Ok(body::message(respond::pieces(id, &Answer::Error(error)), HeaderMap::new()));
+        return Ok(body::message(respond::pieces(id, &Answer::Error(error))));
     };
     let (session, session_id) =
         front.sessions.create(&front.gateway, caller, server, introduction)?;
     session.client.set_headers(&unprintable(headers));
     let result = front.gateway.welcome(&session.client).await;
-    let mut reply = body::message(respond::pieces(id, &Answer::Result(result)), HeaderMap::new());
+    let mut reply = body::message(respond::pieces(id, &Answer::Result(result)));
     with_session(&mut reply, &session_id);
     Ok(reply)
 }
@@ -212,8 +213,8 @@ async fn call(
     let stream_after = front.gateway.config().gateway.stream_after;
     let log = Arc::new(EventLog::of_call(&front.gateway.buffers));
     let passed_on = front.gateway.to_pass_on(headers);
-    // They have served; their room is good for those of the answer.
-    headers.clear();
+    // They have served.
+    spare::keep_headers(std::mem::take(headers));
     let context = RequestContext {
         stream: Outlet::Log(log.clone()),
         headers: passed_on,
@@ -243,7 +244,7 @@ async fn call(
         }
         Some(Answer::Pieces(pieces)) => return body::arriving(Arriving::new(&id, pieces)),
         Some(answer) => {
-            return body::message(respond::pieces(&id, &answer), std::mem::take(headers));
+            return body::message(respond::pieces(&id, &answer));
         }
         None => {}
     }

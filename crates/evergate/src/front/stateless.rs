@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::alarm::Alarm;
 use super::event_stream::{SIGN_OF_LIFE, event, signs_of_life};
+use super::http1::spare;
 use super::incoming::PROTOCOL_VERSION;
 use super::keys::Caller;
 use super::{Front, Reply, body, respond};
@@ -118,6 +119,8 @@ pub(super) async fn answer(
         return Ok(answered(&id, &Answer::Error(plain(error_body::HEADER_MISMATCH, what))));
     }
     let passed_on = front.gateway.to_pass_on(headers);
+    // They have served.
+    spare::keep_headers(std::mem::take(headers));
     if method == "subscriptions/listen" {
         if let Some(headers) = passed_on.as_ref().filter(|_| front.gateway.passes_headers()) {
             client.set_headers(headers);
@@ -216,7 +219,7 @@ fn answered(id: &RawJson, answer: &Answer) -> Reply {
         Answer::Error(error) => error_body::status_of(error),
         _ => StatusCode::OK,
     };
-    let mut reply = body::message(respond::pieces(id, answer), HeaderMap::new());
+    let mut reply = body::message(respond::pieces(id, answer));
     *reply.status_mut() = status;
     reply
 }

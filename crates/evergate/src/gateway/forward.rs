@@ -78,8 +78,14 @@ pub(super) async fn forward(
         begin_recording(gateway, client, (server, settings), &config, &mut request, context);
     let Forward { method, params, tool, progress_token, cancel, number, .. } = request;
     let about_task = tasks::is_about_one(&method);
-    let mut call = begin(&handle, settings, method, params, tool.as_deref());
     let rounds = context.rounds.as_ref();
+    let patience = progress_token.map(|token| Patience::new(token, context.stream.clone()));
+    if let Some(rounds) = rounds {
+        rounds.goes_to(server, patience.as_ref());
+        gateway.hear_logs(client, rounds, &handle).await;
+    }
+    // From here on nothing is waited for until it is made, so that it need not be kept meanwhile: it is large, too.
+    let mut call = begin(&handle, settings, method, params, tool.as_deref());
     let (caller, handlers) = match rounds {
         Some(rounds) => (rounds.caller, questions_in_rounds(client, rounds)),
         None => (client.number(), questions(client, &context.stream, number)),
@@ -90,11 +96,8 @@ pub(super) async fn forward(
     call = call.on_notification(move |notification| {
         news::from_call(&around, &listener, (&stream, own_rounds.as_deref()), &notification);
     });
-    let patience = progress_token.map(|token| Patience::new(token, context.stream.clone()));
-    if let Some(rounds) = rounds {
+    if rounds.is_some() {
         call = call.verbatim();
-        rounds.goes_to(server, patience.as_ref());
-        gateway.hear_logs(client, rounds, &handle).await;
     }
     if let Some(patience) = patience.clone() {
         call = call.on_progress(move |progress| patience.report(&progress));

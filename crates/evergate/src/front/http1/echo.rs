@@ -45,7 +45,7 @@ async fn ask(mut client: DuplexStream, text: &[u8], sizes: &[u8]) -> String {
     heard.lines().filter(|line| !line.starts_with("date: ")).collect::<Vec<_>>().join("\n")
 }
 
-pub(super) async fn answer<R: AsyncRead + Unpin>(request: Request<RequestBody<R>>) -> Reply {
+pub(super) async fn answer<R: AsyncRead + Unpin>(request: Box<Request<RequestBody<R>>>) -> Reply {
     let (parts, body) = request.into_parts();
     match body.collect().await {
         Ok(read) => {

@@ -7,7 +7,6 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
 use evergate_runtime::wire::{BadFraming, Framing, Step};
-use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use memchr::memchr;
 use tokio::io::AsyncRead;
@@ -36,6 +35,9 @@ pub(super) struct Reading<R> {
 
 /// The body of a request that is being answered.
 pub(crate) struct RequestBody<R>(Inlet<R>);
+
+/// A request, or why it is none.
+type Taken<B> = Result<RequestHead<B>, BadHead>;
 
 /// A body that cannot be read to its end.
 #[derive(Debug, thiserror::Error)]
@@ -71,7 +73,7 @@ impl<R> Inlet<R> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Of the request whose head was taken last.
+    /// Of the request whose head is taken last.
     pub(super) fn body(&self) -> RequestBody<R> {
         RequestBody(Self(self.0.clone()))
     }
@@ -80,18 +82,18 @@ impl<R> Inlet<R> {
 // === impl Reading ===
 
 impl<R: AsyncRead + Unpin> Reading<R> {
-    /// The next request, without its body; `None` at the end of the connection.
-    pub(super) fn poll_head(
+    /// The next request, whose body is still to be read; `None` at the end of the connection.
+    pub(super) fn poll_head<B>(
         &mut self,
-        room: &mut HeaderMap,
+        body: impl Fn() -> B,
         context: &mut Context<'_>,
-    ) -> Poll<io::Result<Option<Result<RequestHead, BadHead>>>> {
+    ) -> Poll<io::Result<Option<Taken<B>>>> {
         loop {
             // Without another line break it is not complete, and looking through all of it again would be for nothing.
             if memchr(b'\n', &self.buffer[self.tried..]).is_some()
                 || self.buffer.len() > request_head::MAX_HEAD
             {
-                match request_head::take(&mut self.buffer, room).transpose() {
+                match request_head::take(&mut self.buffer, &body).transpose() {
                     Some(Ok(head)) => {
                         self.tried = 0;
                         self.framing = head.framing;

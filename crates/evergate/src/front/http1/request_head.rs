@@ -9,14 +9,16 @@ use std::ops::Range;
 use bytes::{Bytes, BytesMut};
 use evergate_runtime::wire::{Chunk, Framing};
 use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version};
+use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version};
 
 use super::super::incoming::{PROTOCOL_VERSION, SESSION_ID};
+use super::spare;
 
-/// A request without its body.
+/// A request whose body is still to be read.
 #[derive(Debug)]
-pub(super) struct RequestHead {
-    pub(super) request: Request<()>,
+pub(super) struct RequestHead<B> {
+    /// In a box: it passes many hands, and is large.
+    pub(super) request: Box<Request<B>>,
     pub(super) framing: Framing,
     /// The client sends its body once it is told to.
     pub(super) expects_continue: bool,
@@ -57,11 +59,11 @@ struct Span {
     end: u16,
 }
 
-/// Takes the head at the start of a buffer; `None` if it is not complete. `room` is a map for its headers.
-pub(super) fn take(
+/// Takes the head at the start of a buffer; `None` if it is not complete.
+pub(super) fn take<B>(
     buffer: &mut BytesMut,
-    room: &mut HeaderMap,
-) -> Result<Option<RequestHead>, BadHead> {
+    body: impl FnOnce() -> B,
+) -> Result<Option<RequestHead<B>>, BadHead> {
     let mut headers = [const { MaybeUninit::uninit() }; MAX_HEADERS];
     let mut parsed = httparse::Request::new(&mut []);
     let status = httparse::ParserConfig::default().parse_request_with_uninit_headers(
@@ -97,7 +99,7 @@ pub(super) fn take(
     }
     let head = buffer.split_to(length).freeze();
 
-    let mut request = Request::new(());
+    let mut request = Box::new(Request::new(body()));
     *request.uri_mut() =
         Uri::from_maybe_shared(target.slice(&head)).map_err(|_| BadHead::Malformed)?;
     *request.version_mut() = if is_old { Version::HTTP_10 } else { Version::HTTP_11 };
@@ -105,7 +107,7 @@ pub(super) fn take(
     *request.method_mut() = method;
     let mut read = RequestHead { request, framing: Framing::Done, expects_continue: false, terms };
     let headers = read.request.headers_mut();
-    *headers = std::mem::take(room);
+    *headers = spare::headers();
     headers.reserve(count);
     let (mut length, mut is_chunked, mut closes) = (None, false, false);
     for (name, value) in &spans[..count] {
@@ -228,11 +230,11 @@ impl BadHead {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Option<RequestHead>, BadHead> {
-        take(&mut BytesMut::from(text.as_bytes()), &mut HeaderMap::new())
+    fn read(text: &str) -> Result<Option<RequestHead<()>>, BadHead> {
+        take(&mut BytesMut::from(text.as_bytes()), || ())
     }
 
-    fn with(headers: &str) -> RequestHead {
+    fn with(headers: &str) -> RequestHead<()> {
         read(&format!("POST /mcp?a=b HTTP/1.1\r\n{headers}\r\n")).unwrap().unwrap()
     }
 
@@ -241,7 +243,7 @@ mod tests {
         let mut buffer = BytesMut::from(
             "\r\nPOST /mcp?a=b HTTP/1.1\r\nHost: x\r\nX-A:  1 \r\nx-a: 2\r\n\r\nrest",
         );
-        let head = take(&mut buffer, &mut HeaderMap::new()).unwrap().unwrap();
+        let head = take(&mut buffer, || ()).unwrap().unwrap();
         assert_eq!(buffer, "rest");
         let request = head.request;
         assert_eq!(

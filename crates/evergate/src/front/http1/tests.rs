@@ -31,7 +31,7 @@ impl Drop for Unless {
 }
 
 /// What a path is answered with.
-async fn answer(request: Request<Body>, dropped: Arc<AtomicUsize>) -> Reply {
+async fn answer(request: Box<Request<Body>>, dropped: Arc<AtomicUsize>) -> Reply {
     let (parts, body) = request.into_parts();
     match parts.uri.path() {
         // Two words that are a second apart.
@@ -59,7 +59,7 @@ async fn answer(request: Request<Body>, dropped: Arc<AtomicUsize>) -> Reply {
         "/nothing" => empty(StatusCode::NO_CONTENT),
         "/taken" => empty(StatusCode::ACCEPTED),
         "/unread" => text(StatusCode::OK, "hello"),
-        _ => echo::answer(Request::from_parts(parts, body)).await,
+        _ => echo::answer(Box::new(Request::from_parts(parts, body))).await,
     }
 }
 

@@ -6,20 +6,23 @@ use std::pin::Pin;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
-use bytes::{Buf as _, Bytes};
+use bytes::{Buf, Bytes};
 use http::header::CONNECTION;
 use http::{HeaderMap, StatusCode};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::time::Instant;
 
+use super::super::body::ReplyBody;
 use super::date;
 use super::patience::Patience;
 use super::request_head::Terms;
+use super::spare;
 
 /// A connection's way out.
 pub(super) struct Writing<W> {
     writer: W,
-    /// What is sent next: heads, and pieces too small to be sent from where they are.
+    /// What is sent next: heads, and pieces too small to be sent from where they are. Without room of its own when there is
+    /// nothing.
     text: Vec<u8>,
 }
 
@@ -58,7 +61,7 @@ impl<W: AsyncWrite + Unpin> Writing<W> {
         end: End,
         terms: Terms,
     ) -> bool {
-        let text = &mut self.text;
+        let text = self.text();
         if status == StatusCode::OK {
             text.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
         } else {
@@ -97,24 +100,32 @@ impl<W: AsyncWrite + Unpin> Writing<W> {
         goes_on
     }
 
-    /// Sends a body that is here as a whole. A small one is copied behind its head: one piece is sent with less ado than
-    /// several.
+    /// Puts down a body that is here as a whole, if it is small: one piece is sent with less ado than several. Else it is left.
+    pub(super) fn put(&mut self, body: ReplyBody) -> Option<ReplyBody> {
+        match &body {
+            ReplyBody::Whole(pieces) if pieces.iter().map(Bytes::len).sum::<usize>() <= SMALL => {
+                let text = self.text();
+                for piece in pieces {
+                    text.extend_from_slice(piece);
+                }
+                None
+            }
+            _ => Some(body),
+        }
+    }
+
+    /// Sends a body that is here as a whole.
     pub(super) async fn whole(
         &mut self,
-        mut pieces: [Bytes; 3],
+        [first, second, third]: [Bytes; 3],
         patience: &mut Patience,
     ) -> io::Result<()> {
-        if pieces.iter().map(Bytes::len).sum::<usize>() <= SMALL {
-            for piece in &mut pieces {
-                self.text.extend_from_slice(&std::mem::take(piece));
-            }
-        }
-        self.send(pieces, patience).await
+        self.send(first.chain(second).chain(third), patience).await
     }
 
     /// Tells a client to send its body.
     pub(super) async fn ask_for_body(&mut self, patience: &mut Patience) -> io::Result<()> {
-        self.text.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
+        self.text().extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
         self.flush(patience).await
     }
 
@@ -131,15 +142,15 @@ impl<W: AsyncWrite + Unpin> Writing<W> {
         }
         if end == End::Chunks {
             // Into memory: it cannot fail.
-            let _ = write!(self.text, "{:x}\r\n", piece.len());
+            let _ = write!(self.text(), "{:x}\r\n", piece.len());
         }
         if piece.len() <= SMALL {
-            self.text.extend_from_slice(&piece);
+            self.text().extend_from_slice(&piece);
         } else {
-            self.send([piece, Bytes::new(), Bytes::new()], patience).await?;
+            self.send(piece, patience).await?;
         }
         if end == End::Chunks {
-            self.text.extend_from_slice(b"\r\n");
+            self.text().extend_from_slice(b"\r\n");
         }
         if self.text.len() > ENOUGH { self.flush(patience).await } else { Ok(()) }
     }
@@ -147,12 +158,9 @@ impl<W: AsyncWrite + Unpin> Writing<W> {
     /// Sends the end of a body that came in pieces.
     pub(super) async fn end(&mut self, end: End, patience: &mut Patience) -> io::Result<()> {
         if end == End::Chunks {
-            self.text.extend_from_slice(b"0\r\n\r\n");
+            self.text().extend_from_slice(b"0\r\n\r\n");
         }
-        self.flush(patience).await?;
-        // Small answers need less room.
-        self.text = Vec::new();
-        Ok(())
+        self.flush(patience).await
     }
 
     /// Whether something is put down and not sent.
@@ -161,14 +169,13 @@ impl<W: AsyncWrite + Unpin> Writing<W> {
     }
 
     pub(super) async fn flush(&mut self, patience: &mut Patience) -> io::Result<()> {
-        self.send([const { Bytes::new() }; 3], patience).await
+        self.send(&b""[..], patience).await
     }
 
-    /// Sends what is put down, and then these.
-    async fn send(&mut self, pieces: [Bytes; 3], patience: &mut Patience) -> io::Result<()> {
+    /// Sends what is put down, and then this.
+    async fn send(&mut self, more: impl Buf, patience: &mut Patience) -> io::Result<()> {
         let Self { writer, text } = self;
-        let [first, second, third] = pieces;
-        let mut rest = text.chain(first).chain(second).chain(third);
+        let mut rest = text.chain(more);
         let mut until = None;
         poll_fn(|context| {
             while rest.has_remaining() {
@@ -199,8 +206,16 @@ impl<W: AsyncWrite + Unpin> Writing<W> {
             Poll::Ready(Ok(()))
         })
         .await?;
-        self.text.clear();
+        spare::keep_text(std::mem::take(&mut self.text));
         Ok(())
+    }
+
+    /// What is sent next, to be added to.
+    fn text(&mut self) -> &mut Vec<u8> {
+        if self.text.is_empty() {
+            self.text = spare::text();
+        }
+        &mut self.text
     }
 
     /// Nothing will follow.
