@@ -1,6 +1,7 @@
 //! The hub: every configured server, each with its own driver, none in the way of another.
 
 mod builder;
+mod held;
 mod table;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +12,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 pub use builder::HubBuilder;
+pub use held::Held;
 use table::Table;
 
 use crate::catalog::{Catalog, ServerCatalog};
@@ -81,7 +83,7 @@ impl Hub {
     /// [`CallFailure::ShuttingDown`](crate::CallFailure::ShuttingDown).
     pub fn add(&self, name: &str, settings: Settings) -> Result<ServerHandle, InvalidSettings> {
         let settings = check(name, settings)?;
-        let added = self.table.add(name, || self.open(name, settings, None));
+        let added = self.table.add(name, || self.begin(self.open(name, settings, None)));
         added.map(ServerHandle::new).map_err(|_| {
             let problem = Problem { server: name.to_owned(), field: "name", message: TAKEN.into() };
             InvalidSettings { problems: vec![problem] }
@@ -97,7 +99,8 @@ impl Hub {
     /// which no event tells any more. After a shutdown has begun this is like [`Self::add`].
     pub fn replace(&self, name: &str, settings: Settings) -> Result<ServerHandle, InvalidSettings> {
         let settings = check(name, settings)?;
-        Ok(ServerHandle::new(self.table.replace(|| self.open(name, settings, None))))
+        let begin = || self.begin(self.open(name, settings, None));
+        Ok(ServerHandle::new(self.table.replace(begin)))
     }
 
     /// Takes a server out, and what it offered out of the catalog at once. It ends as with [`Self::replace`].
@@ -202,8 +205,13 @@ impl Hub {
         slots
     }
 
-    /// A new slot that owns the name from now on, and its driver.
-    fn open(&self, name: &str, settings: Checked, restored: Option<ServerCatalog>) -> Arc<Slot> {
+    /// A new slot that owns the name from now on, and its driver, which has not begun.
+    fn open(
+        &self,
+        name: &str,
+        settings: Checked,
+        restored: Option<ServerCatalog>,
+    ) -> (Arc<Slot>, Driver) {
         let seed = self.random.lock().unwrap_or_else(PoisonError::into_inner).u64(..);
         let lifecycle = Lifecycle::new(settings.policy, seed);
         let (slot, inputs) = Slot::new(name.into(), settings, self.shared.clone());
@@ -218,6 +226,10 @@ impl Hub {
         }
         let (dialing, stop) = (self.dialing.clone(), self.stop.clone());
         let driver = Driver::new(slot.clone(), inputs, lifecycle, dialing, stop);
+        (slot, driver)
+    }
+
+    fn begin(&self, (slot, driver): (Arc<Slot>, Driver)) -> Arc<Slot> {
         self.shared.tasks.spawn(driver.run());
         slot
     }

@@ -54,7 +54,7 @@ pub use catalog::{CacheHint, CacheHints, Catalog, InvalidCatalog, Item, ServerCa
 pub use connection::{Progress, Protocol};
 pub use error::{CallError, CallFailure, SharedError, UnknownServer};
 pub use handlers::{Attribution, Handlers, ServerRequest};
-pub use hub::{Hub, HubBuilder, NotReady, ShutdownReport};
+pub use hub::{Held, Hub, HubBuilder, NotReady, ShutdownReport};
 pub use lifecycle::{Generation, OnExhausted, Reason, Restart, StateKind};
 pub use observe::{
     AttemptEnd, Dialed, Happening, HubEvent, Notification, RateLimited, Status, Transition,

@@ -8,6 +8,7 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::held::Held;
 use super::table::Table;
 use super::{Hub, TAKEN};
 use crate::catalog::{CatalogStore, ServerCatalog};
@@ -115,7 +116,15 @@ impl HubBuilder {
     }
 
     /// Starts everything and returns at once; servers connect in parallel. Must be called within a tokio runtime.
-    pub fn start(mut self) -> Result<Hub, InvalidSettings> {
+    pub fn start(self) -> Result<Hub, InvalidSettings> {
+        let (hub, held) = self.start_held()?;
+        drop(held);
+        Ok(hub)
+    }
+
+    /// The same, but these servers begin only when what comes with the hub is dropped: for whoever has a door to open
+    /// that hundreds of dials would stand before. Until then they count as connecting, and calls wait for them.
+    pub fn start_held(mut self) -> Result<(Hub, Held), InvalidSettings> {
         let servers = check_all(self.servers)?;
         let random = self.seed.map_or_else(fastrand::Rng::new, fastrand::Rng::with_seed);
         let hub = Hub {
@@ -138,18 +147,19 @@ impl HubBuilder {
             random: Mutex::new(random),
             stop: CancellationToken::new(),
         };
+        let mut held = Held::new(hub.shared.tasks.clone(), servers.len());
         for (name, settings) in servers {
             let restored = self.restored.remove(&name);
-            hub.table.replace(|| hub.open(&name, settings, restored));
+            hub.table.replace(|| held.hold(hub.open(&name, settings, restored)));
         }
-        Ok(hub)
+        Ok((hub, held))
     }
 }
 
 fn check_all(servers: Vec<(String, Settings)>) -> Result<Vec<(String, Checked)>, InvalidSettings> {
     let mut problems = Vec::new();
     let mut checked = Vec::with_capacity(servers.len());
-    let mut names = HashSet::new();
+    let mut names = HashSet::with_capacity(servers.len());
     for (name, settings) in servers {
         if !names.insert(name.clone()) {
             let message = TAKEN.into();

@@ -14,6 +14,7 @@ mod custom_headers;
 mod era_matrix;
 mod generations;
 mod health;
+mod held;
 mod keep_alive;
 mod listening;
 mod lossless;
