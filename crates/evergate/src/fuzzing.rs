@@ -89,7 +89,7 @@ impl World {
         let front = runtime.block_on(async {
             let config = configuration(&servers, with_keys);
             let gateway = Gateway::start(config, std::collections::BTreeMap::new());
-            let gateway = gateway.expect("valid settings");
+            let (gateway, _) = gateway.expect("valid settings");
             let keys = SessionKeys::new(&["the fuzzer's own session key"]).expect("a usable key");
             let sessions = Sessions::new(keys, StoredSessions::default());
             let front = Arc::new(Front::new(gateway, sessions, policy(with_keys), place()));

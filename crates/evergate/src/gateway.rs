@@ -44,8 +44,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 use std::time::{Duration, SystemTime};
 
 use evergate_runtime::{
-    Attribution, Catalog, Handlers, Hub, HubEvent, InvalidSettings, RawJson, ReconnectLimiter,
-    RpcError, ServerCatalog, ServerHandle, ServerRequest, ShutdownReport, StateKind,
+    Attribution, Catalog, Handlers, Held, Hub, HubEvent, InvalidSettings, RawJson,
+    ReconnectLimiter, RpcError, ServerCatalog, ServerHandle, ServerRequest, ShutdownReport,
+    StateKind,
 };
 use futures_util::future::join_all;
 use http::HeaderMap;
@@ -120,11 +121,12 @@ pub(crate) struct Gateway {
 // === impl Gateway ===
 
 impl Gateway {
-    /// Starts every shared server and returns at once. `restored` is what servers offered in an earlier run.
+    /// Returns at once; shared servers begin when the second part is dropped. `restored` is what they offered in an
+    /// earlier run.
     pub(crate) fn start(
         config: Config,
         restored: BTreeMap<String, ServerCatalog>,
-    ) -> Result<Arc<Self>, InvalidSettings> {
+    ) -> Result<(Arc<Self>, Held), InvalidSettings> {
         let limiter = ReconnectLimiter::default();
         let myself: Arc<OnceLock<Weak<Self>>> = Arc::default();
         let observed = Arc::new(Observed::new());
@@ -142,7 +144,7 @@ impl Gateway {
         }
         // Before anything can happen.
         let (events, first_events) = (builder.events(), builder.events());
-        let hub = builder.start()?;
+        let (hub, held) = builder.start_held()?;
         let baseline = hub.catalog();
         let gateway = Arc::new(Self {
             tasks: Tasks::default(),
@@ -174,7 +176,7 @@ impl Gateway {
         let _ = myself.set(Arc::downgrade(&gateway));
         gateway.tasks.spawn(news::spread(gateway.clone()));
         gateway.tasks.spawn(observed::record(gateway.clone(), events));
-        Ok(gateway)
+        Ok((gateway, held))
     }
 
     /// What happens to shared servers, from the very first on; for the first who asks.

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use evergate_runtime::ServerCatalog;
+use evergate_runtime::{Held, ServerCatalog};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{self, Config, Sources};
@@ -89,7 +89,7 @@ pub(crate) async fn http(
         local_key: control.as_ref().map(|control| control.key.clone()),
     };
     let policy = policy(&config.gateway, &place);
-    let gateway = start(config, state.as_ref())?;
+    let (gateway, held) = start(config, state.as_ref())?;
     let recorders = Recorders::start(&gateway);
     let front = Arc::new(Front::new(gateway.clone(), Sessions::new(keys, saved), policy, place));
 
@@ -105,6 +105,8 @@ pub(crate) async fn http(
     let url = format!("http://{}/mcp", reachable(address));
     output::line(&url)?;
     supervisor::tell(News::Ready(&url));
+    // Only now: hundreds of dials would have stood before the first client.
+    drop(held);
 
     tokio::select! {
         () = signals.end() => tracing::info!("told to end: draining"),
@@ -190,7 +192,7 @@ pub(crate) async fn pipes(
     let mut signals = Signals::new()?;
     let sources = sources.map(|sources| (reloader::contents(&sources.files), sources));
     let state = open_state(state_dir, sources.as_ref().map(|(_, sources)| sources))?;
-    let gateway = start(config, state.as_ref())?;
+    let (gateway, held) = start(config, state.as_ref())?;
     let recorders = Recorders::start(&gateway);
     let (beside, stop) = (Tasks::default(), CancellationToken::new());
     beside.spawn(stop.clone().run_until_cancelled_owned(token_watch::run(gateway.clone())));
@@ -214,6 +216,8 @@ pub(crate) async fn pipes(
         ending.clone(),
     );
     tokio::pin!(serving);
+    // Only now, when nothing is left to do before the client is read.
+    drop(held);
     let served = tokio::select! {
         served = &mut serving => served,
         () = signals.end() => {
@@ -314,8 +318,8 @@ fn announce(state: Option<&StateDir>, control: Option<Control>) -> Option<Announ
     announced.inspect_err(warn).ok()
 }
 
-/// Starts the servers, with what they offered in an earlier run.
-fn start(config: Config, state: Option<&StateDir>) -> Result<Arc<Gateway>, Failure> {
+/// Makes the servers ready to begin, with what they offered in an earlier run.
+fn start(config: Config, state: Option<&StateDir>) -> Result<(Arc<Gateway>, Held), Failure> {
     for finding in &config.findings {
         tracing::warn!("{finding}");
     }

@@ -355,7 +355,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_call_with_outdated_settings_leaves_alone_what_a_reload_has_started() {
-        let gateway = Gateway::start(Config::default(), BTreeMap::new()).unwrap();
+        let (gateway, _) = Gateway::start(Config::default(), BTreeMap::new()).unwrap();
         let outbox = Outlet::Log(Arc::new(EventLog::of_news(&Buffers::unlimited())));
         let introduction = Introduction::none("2025-11-25");
         let client = Client::new([0; 16], Caller::anonymous(), Scope::All, introduction, outbox);

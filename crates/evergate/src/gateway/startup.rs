@@ -86,3 +86,35 @@ fn is_settled(hub: &Hub, name: &str) -> bool {
     let coming = [StateKind::Connecting, StateKind::Reconnecting, StateKind::Connected];
     !coming.contains(&server.status().state)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use evergate_runtime::Settings;
+
+    use super::super::buffers::Buffers;
+    use super::super::client::{Introduction, Scope};
+    use super::super::event_log::EventLog;
+    use super::super::outlet::Outlet;
+    use super::*;
+    use crate::config::{Config, Server};
+    use crate::front::keys::Caller;
+
+    #[tokio::test(start_paused = true)]
+    async fn the_first_list_waits_for_servers_that_have_not_begun_as_for_others() {
+        let mut config = Config::default();
+        let server = Server::plain(Settings::http("http://127.0.0.1:9/"));
+        config.servers.insert("s".to_owned(), server);
+        let started = Instant::now();
+        let (gateway, held) = Gateway::start(config, BTreeMap::new()).unwrap();
+        let outbox = Outlet::Log(Arc::new(EventLog::of_news(&Buffers::unlimited())));
+        let introduction = Introduction::none("2025-11-25");
+        let client = Client::new([0; 16], Caller::anonymous(), Scope::All, introduction, outbox);
+        gateway.first_lists(&Arc::new(client)).await;
+        assert!(started.elapsed() >= gateway.config().gateway.startup_wait);
+        let status = gateway.hub().server("s").unwrap().status();
+        assert_eq!((status.state, status.attempts), (StateKind::Connecting, 0));
+        drop(held);
+    }
+}

@@ -186,7 +186,7 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_else_changes_if_the_servers_cannot() {
-        let gateway = Gateway::start(config(&["a"]), BTreeMap::new()).unwrap();
+        let (gateway, _) = Gateway::start(config(&["a"]), BTreeMap::new()).unwrap();
         let applied = Cell::new(0);
         let also = |_: &Config| applied.set(applied.get() + 1);
         let mut bad = config(&["a", "b"]);
