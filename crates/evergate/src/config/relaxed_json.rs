@@ -11,6 +11,22 @@ pub(crate) fn strict(text: &str) -> String {
     String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }
 
+/// How many members the objects of a strict text have together: each has a colon, and outside of strings nothing else
+/// has.
+pub(crate) fn members(strict: &str) -> usize {
+    let bytes = strict.as_bytes();
+    let (mut found, mut at) = (0, 0);
+    while let Some(byte) = bytes.get(at) {
+        if *byte == b'"' {
+            at = after_string(bytes, at);
+            continue;
+        }
+        found += usize::from(*byte == b':');
+        at += 1;
+    }
+    found
+}
+
 fn blank_comments(bytes: &mut [u8]) {
     let mut at = 0;
     while at < bytes.len() {
@@ -92,6 +108,12 @@ mod tests {
         let text =
             "\u{feff}{ // one, }\n \"a\": [1, 2, /* ü, */ ], \"b\": {\"c\": 1,\r\n},\n} // end";
         assert_eq!(parsed(text), Some(json!({ "a": [1, 2], "b": { "c": 1 } })));
+    }
+
+    #[test]
+    fn members_are_counted_at_every_depth_and_twice_if_they_are_there_twice() {
+        assert_eq!(members("[1, \"a:b\", {}]"), 0);
+        assert_eq!(members(r#"{"a:\":": {"b": [{"c": ":"}]}, "d": 1, "d": 2}"#), 5);
     }
 
     #[test]
