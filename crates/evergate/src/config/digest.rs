@@ -52,7 +52,7 @@ fn write_canonical(text: &mut String, value: &Value, environment: &dyn Fn(&str) 
             entries.sort_by_key(|(key, _)| *key);
             text.push('{');
             for (key, value) in entries {
-                text.push_str(&Value::from(key.as_str()).to_string());
+                text.push_str(&quoted(key));
                 write_canonical(text, value, environment);
             }
             text.push('}');
@@ -68,8 +68,14 @@ fn write_canonical(text: &mut String, value: &Value, environment: &dyn Fn(&str) 
         Value::String(raw) => {
             // One that is not set stands for itself: setting it is a change.
             let filled = variables::expand(raw, environment).unwrap_or_else(|_| raw.clone());
-            text.push_str(&Value::from(filled).to_string());
+            text.push_str(&quoted(&filled));
         }
         value => text.push_str(&value.to_string()),
     }
+}
+
+/// As `Value` shows it, without its detour over formatting.
+fn quoted(text: &str) -> String {
+    // Writing text into memory does not fail.
+    serde_json::to_string(text).unwrap_or_default()
 }

@@ -37,9 +37,13 @@ pub(crate) struct Reader<'a> {
     place: String,
     notes: &'a mut Notes,
     around: Surroundings<'a>,
+    /// The keys that were asked for.
     known: Vec<&'static str>,
     unset_variables: Unset,
 }
+
+/// About as many as a server is asked for, so that the list need not grow.
+const MOST_KEYS: usize = 40;
 
 /// What a variable that is not set does.
 enum Unset {
@@ -83,7 +87,7 @@ impl<'a> Reader<'a> {
             place: join(&self.place, place),
             notes: self.notes,
             around: self.around,
-            known: Vec::new(),
+            known: Vec::with_capacity(MOST_KEYS),
             unset_variables,
         })
     }
@@ -332,11 +336,10 @@ impl<'a> Reader<'a> {
 
     /// A value as it is, for keys that may be written in more than one way.
     pub(crate) fn take(&mut self, key: &'static str) -> Option<&'a Value> {
-        if !self.known.contains(&key) {
-            self.known.push(key);
-            #[cfg(test)]
-            self.notes.asked.insert(join(&self.place, key));
-        }
+        // One that is asked for twice is there twice: to look first costs more, and of servers there may be hundreds.
+        self.known.push(key);
+        #[cfg(test)]
+        self.notes.asked.insert(join(&self.place, key));
         self.object?.get(key).filter(|value| !value.is_null())
     }
 
@@ -384,7 +387,7 @@ fn join(path: &str, key: &str) -> String {
     match (path, key) {
         ("", key) => key.to_owned(),
         (path, "") => path.to_owned(),
-        (path, key) => format!("{path}.{key}"),
+        (path, key) => [path, ".", key].concat(),
     }
 }
 

@@ -13,6 +13,10 @@ pub(super) fn expand(
     text: &str,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<String, Unset> {
+    // Most texts have none, and this is found sooner than two characters are.
+    if !text.contains('$') {
+        return Ok(text.to_owned());
+    }
     let mut expanded = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {
