@@ -23,7 +23,7 @@ fn answers_are_read_where_calls_come_from() {
         std::thread::scope(|scope| {
             let calling = scope.spawn(|| {
                 elsewhere.block_on(async {
-                    for _ in 0..300 {
+                    for _ in 0..3_000 {
                         call().await;
                     }
                 });

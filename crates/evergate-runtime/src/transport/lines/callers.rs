@@ -27,7 +27,7 @@ struct Recent {
 }
 
 /// So many calls from one place mean that there is no other. Moving takes less than that many wake-ups.
-const ENOUGH: u32 = 100;
+const ENOUGH: u32 = 1_000;
 
 // === impl Callers ===
 
