@@ -100,7 +100,6 @@ where
         && method == "initialize"
         && !is_batch
     {
-        let headers = std::mem::take(headers);
         let answering = initialize(front, caller, server, headers, id, params.as_ref());
         // In a box, as whatever is rare: what comes often need not move room for it about.
         return Box::pin(answering).await;
@@ -179,7 +178,7 @@ async fn initialize(
     front: &Arc<Front>,
     caller: Caller,
     server: Option<&str>,
-    headers: HeaderMap,
+    headers: &HeaderMap,
     id: &RawJson,
     params: Option<&RawJson>,
 ) -> Result<Reply, Refusal> {
@@ -193,11 +192,18 @@ async fn initialize(
     };
     let (session, session_id) =
         front.sessions.create(&front.gateway, caller, server, introduction)?;
-    session.client.set_headers(&unprintable(headers));
+    session.client.set_headers(&unprintable(copied(headers)));
     let result = front.gateway.welcome(&session.client).await;
     let mut reply = body::message(respond::pieces(id, &Answer::Result(result)));
     with_session(&mut reply, &session_id);
     Ok(reply)
+}
+
+/// Headers in memory of their own: they stay as long as the session, and all of the request would stay with them.
+fn copied(headers: &HeaderMap) -> HeaderMap {
+    // What was a value is one.
+    let copy = |value: &HeaderValue| HeaderValue::from_bytes(value.as_bytes()).ok();
+    headers.iter().filter_map(|(name, value)| Some((name.clone(), copy(value)?))).collect()
 }
 
 /// One request: JSON if the answer is quick, else a stream.
