@@ -132,6 +132,8 @@ impl Gateway {
         let observed = Arc::new(Observed::new());
         let mut builder = Hub::builder()
             .limiter(limiter.clone())
+            // Calls come from threads that live longer.
+            .answers_follow_calls()
             .handlers(shared_handlers(myself.clone()))
             .witness(observed.witness());
         let mut added = HashMap::new();

@@ -21,6 +21,7 @@ pub(crate) struct Dialing {
     pub(crate) client: HttpClient,
     pub(crate) handlers: Arc<Handlers>,
     pub(crate) limiter: ReconnectLimiter,
+    pub(crate) answers_follow_calls: bool,
 }
 
 // === impl Dialing ===
@@ -52,6 +53,7 @@ impl Dialing {
             stderr: &slot.stderr,
             entrusted: &slot.entrusted,
             tasks: &slot.shared.tasks,
+            answers_follow_calls: self.answers_follow_calls,
             inbox: inbox.clone(),
             reporter: reporter.clone(),
             link: None,

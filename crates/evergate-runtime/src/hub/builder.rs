@@ -33,6 +33,7 @@ pub struct HubBuilder {
     witness: Witness,
     dialer: Option<Dialer>,
     tls: Option<Arc<ClientConfig>>,
+    answers_follow_calls: bool,
     seed: Option<u64>,
 }
 
@@ -52,6 +53,7 @@ impl HubBuilder {
             witness: Witness::default(),
             dialer: None,
             tls: None,
+            answers_follow_calls: false,
             seed: None,
         }
     }
@@ -104,6 +106,14 @@ impl HubBuilder {
         self
     }
 
+    /// Has what a child process answers read on the runtime from which all of its calls come, if they come from one only and
+    /// that is not this one: a wake-up less for each. For those who drive such runtimes as long as the hub lives: where
+    /// nobody does, answers stay unread.
+    pub fn answers_follow_calls(mut self) -> Self {
+        self.answers_follow_calls = true;
+        self
+    }
+
     /// Makes the jitter of every backoff reproducible.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
@@ -143,6 +153,7 @@ impl HubBuilder {
                 client: HttpClient::new(self.dialer, self.tls),
                 handlers: Arc::new(self.handlers),
                 limiter: self.limiter,
+                answers_follow_calls: self.answers_follow_calls,
             },
             random: Mutex::new(random),
             stop: CancellationToken::new(),

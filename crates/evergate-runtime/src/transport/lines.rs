@@ -1,7 +1,8 @@
 //! One JSON-RPC message per line over a pair of byte streams: child processes and in-memory servers.
 //!
-//! The reader is a task of its own (`lines/reading.rs`). A caller writes by itself what the server takes at once; what it does not take is left
-//! to a task, and so is everything after it (`lines/pen.rs`): a caller who gives up can never leave half a message behind.
+//! The reader is a task of its own (`lines/reading.rs`). A caller writes by itself what the server takes at once; what it does
+//! not take is left to a task, and so is everything after it (`lines/pen.rs`): a caller who gives up can never leave half a
+//! message behind.
 
 mod callers;
 mod inlet;
@@ -73,7 +74,7 @@ pub(crate) fn start(
         stop_reading: CancellationToken::new(),
         write_failed: CancellationToken::new(),
         child,
-        callers: Callers::new(),
+        callers: Callers::new(inlet.may_move()),
     });
     let (stop, failed) = (link.stop_writing.clone(), link.write_failed.clone());
     tasks.spawn(write(link.pen.clone(), queue, stop, failed));

@@ -38,6 +38,7 @@ pub(crate) struct Opening<'a> {
     pub(crate) stderr: &'a StderrTail,
     pub(crate) entrusted: &'a Entrusted,
     pub(crate) tasks: &'a Tasks,
+    pub(crate) answers_follow_calls: bool,
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) reporter: Reporter,
     pub(crate) link: Option<Link>,
@@ -56,13 +57,13 @@ pub(crate) async fn open(
                 .connect()
                 .map_err(|error| TransportError::Connect(SharedError::new(error)))?;
             let (reader, writer) = tokio::io::split(stream);
-            let link = opening.start_lines(Inlet::Memory(reader), writer, None);
+            let link = opening.start_lines(Inlet::in_memory(reader), writer, None);
             opening.shake(link, None).await
         }
         Endpoint::Stdio { command, args, env, cwd } => {
             let stderr = (opening.stderr.clone(), opening.entrusted.clone());
             let started = stdio::start(command, args, env, cwd.as_ref(), stderr, opening.tasks)?;
-            let inlet = Inlet::Child(started.stdout);
+            let inlet = Inlet::of_child(started.stdout, opening.answers_follow_calls);
             let link = opening.start_lines(inlet, started.stdin, Some(started.control));
             opening.shake(link, None).await
         }

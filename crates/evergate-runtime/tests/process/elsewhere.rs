@@ -1,5 +1,6 @@
 //! Calls that come from other runtimes than the hub's own.
 
+use evergate_runtime::Hub;
 use evergate_testkit::wait::until;
 use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
@@ -12,7 +13,9 @@ fn answers_are_read_where_calls_come_from() {
     with_own_runtimes(|| {
         let (home, elsewhere) = (runtime(), runtime());
         let (hub, s) = home.block_on(async {
-            let (hub, s) = hub(scripted::<&str>([]));
+            let settings = scripted::<&str>([]);
+            let hub = Hub::builder().server("s", settings).answers_follow_calls().start().unwrap();
+            let s = hub.server("s").unwrap();
             connected(&s).await;
             (hub, s)
         });
@@ -42,6 +45,32 @@ fn answers_are_read_where_calls_come_from() {
             call().await;
             shut_down(hub).await;
         });
+    });
+}
+
+#[test]
+fn unless_somebody_says_so_they_stay_where_the_hub_is() {
+    with_own_runtimes(|| {
+        let (home, elsewhere) = (runtime(), runtime());
+        let (hub, s) = home.block_on(async { hub(scripted::<&str>([])) });
+        let call = || async { s.call_tool("echo", json!({ "text": "hello" })).await.unwrap() };
+        std::thread::scope(|scope| {
+            let calling = scope.spawn(|| {
+                elsewhere.block_on(async {
+                    for _ in 0..3_000 {
+                        call().await;
+                    }
+                });
+            });
+            home.block_on(until("they are answered", || calling.is_finished()));
+            calling.join().unwrap();
+        });
+        // It is still there, and nothing happens on it.
+        home.block_on(async {
+            timeout(PATIENCE, call()).await.expect("nobody reads");
+            shut_down(hub).await;
+        });
+        drop(elsewhere);
     });
 }
 

@@ -116,6 +116,7 @@ impl PrivateServers {
         let idle = gateway.config().gateway.per_client_idle;
         let mut builder = Hub::builder()
             .limiter(gateway.limiter.clone())
+            .answers_follow_calls()
             .witness(gateway.observed.witness())
             .handlers(handlers(client))
             .server(name, server_settings::of_client(server, client, idle));

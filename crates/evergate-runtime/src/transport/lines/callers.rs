@@ -11,6 +11,8 @@ use tokio::sync::watch;
 
 #[derive(Debug)]
 pub(super) struct Callers {
+    /// Whether answers may be read elsewhere.
+    matter: bool,
     /// The hub's own runtime.
     home: Id,
     recent: Mutex<Recent>,
@@ -33,9 +35,9 @@ const ENOUGH: u32 = 1_000;
 
 impl Callers {
     /// Made at home.
-    pub(super) fn new() -> Self {
+    pub(super) fn new(matter: bool) -> Self {
         let (home, place) = (Handle::current().id(), watch::Sender::new(None));
-        Self { home, recent: Mutex::default(), place }
+        Self { matter, home, recent: Mutex::default(), place }
     }
 
     /// Where to read, whenever that changes.
@@ -45,6 +47,9 @@ impl Callers {
 
     /// Notes that somebody calls from the runtime that this is called on.
     pub(super) fn note(&self) {
+        if !self.matter {
+            return;
+        }
         let here = Handle::current();
         let id = here.id();
         if id == self.home {
@@ -75,7 +80,7 @@ mod tests {
     #[test]
     fn answers_are_read_where_all_calls_come_from() {
         let (home, one, other) = (runtime(), runtime(), runtime());
-        let callers = home.block_on(async { Callers::new() });
+        let callers = home.block_on(async { Callers::new(true) });
         let place = callers.place();
         let read_at = || place.borrow().as_ref().map(Handle::id);
         let call = |from: &Runtime, times: u32| {

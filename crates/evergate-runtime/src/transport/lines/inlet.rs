@@ -11,7 +11,13 @@ use tokio::process::ChildStdout;
 use tokio::runtime::Handle;
 
 #[derive(Debug)]
-pub(crate) enum Inlet {
+pub(crate) struct Inlet {
+    source: Source,
+    may_move: bool,
+}
+
+#[derive(Debug)]
+enum Source {
     Child(ChildStdout),
     /// The same, moved.
     #[cfg(unix)]
@@ -22,16 +28,30 @@ pub(crate) enum Inlet {
 // === impl Inlet ===
 
 impl Inlet {
+    pub(crate) fn of_child(stdout: ChildStdout, may_move: bool) -> Self {
+        Self { source: Source::Child(stdout), may_move }
+    }
+
+    pub(crate) fn in_memory(stream: ReadHalf<DuplexStream>) -> Self {
+        Self { source: Source::Memory(stream), may_move: false }
+    }
+
+    /// Whether it may be read on other runtimes than the one it was made on.
+    pub(super) fn may_move(&self) -> bool {
+        self.may_move
+    }
+
     /// The same, but that the system wakes another runtime up when something comes.
     #[cfg(unix)]
     pub(super) fn moved_to(self, home: &Handle) -> io::Result<Self> {
-        let descriptor = match self {
-            Self::Child(stdout) => stdout.into_owned_fd()?,
-            Self::Pipe(pipe) => pipe.into_nonblocking_fd()?,
-            Self::Memory(_) => return Ok(self),
+        let descriptor = match self.source {
+            Source::Child(stdout) if self.may_move => stdout.into_owned_fd()?,
+            Source::Pipe(pipe) => pipe.into_nonblocking_fd()?,
+            source => return Ok(Self { source, ..self }),
         };
         let _there = home.enter();
-        pipe::Receiver::from_owned_fd(descriptor).map(Self::Pipe)
+        let source = Source::Pipe(pipe::Receiver::from_owned_fd(descriptor)?);
+        Ok(Self { source, ..self })
     }
 
     /// Who waits for it is woken up by way of the old one.
@@ -48,11 +68,11 @@ impl AsyncRead for Inlet {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Self::Child(stdout) => Pin::new(stdout).poll_read(context, buffer),
+        match &mut self.get_mut().source {
+            Source::Child(stdout) => Pin::new(stdout).poll_read(context, buffer),
             #[cfg(unix)]
-            Self::Pipe(pipe) => Pin::new(pipe).poll_read(context, buffer),
-            Self::Memory(stream) => Pin::new(stream).poll_read(context, buffer),
+            Source::Pipe(pipe) => Pin::new(pipe).poll_read(context, buffer),
+            Source::Memory(stream) => Pin::new(stream).poll_read(context, buffer),
         }
     }
 }
