@@ -31,6 +31,8 @@ pub(super) fn text() -> Vec<u8> {
 
 /// For whoever is next.
 pub(super) fn keep_text(mut text: Vec<u8>) {
-    text.clear();
-    TEXT.set(text);
+    if text.capacity() > 0 {
+        text.clear();
+        TEXT.set(text);
+    }
 }
