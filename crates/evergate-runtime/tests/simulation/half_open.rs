@@ -9,7 +9,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::support::*;
 
-const TIMEOUT: Duration = Duration::from_secs(5);
+/// Three of them pass before idle connections are too old to be used.
+const TIMEOUT: Duration = SECOND;
 
 /// Calls end by their own timeout as unknown, the third in a row condemns the connection, and after the repair the
 /// next call finds a new one. Idle connections of the old generation are dead too and must not be tried one by one.

@@ -8,18 +8,21 @@
 //! Nothing is retried here: only `retry/` decides to try again.
 
 use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use http::{HeaderValue, StatusCode, Uri};
 use rustls::ClientConfig;
+use socket2::SockRef;
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::runtime::{Handle, Id};
 use tokio_util::io::poll_read_buf;
 
-use super::connect::{BoxError, Connector, DialedStream, Dialer};
+use super::connect::{BoxError, Connector, Dialer, ServerStream};
 use super::framing::{BadFraming, Framing, Step};
 use super::headers::ContentType;
 use super::pool::Pool;
@@ -39,7 +42,7 @@ pub(crate) struct HttpClient {
 
 /// A connection between two requests, or in the middle of one.
 pub(super) struct HttpConnection {
-    stream: Box<dyn DialedStream>,
+    stream: Box<dyn ServerStream>,
     /// What was read and not yet used.
     buffer: BytesMut,
     /// Whoever waits for it is woken by the runtime it was opened on: in another every answer would come by way of a
@@ -62,7 +65,7 @@ pub(crate) struct Response {
 pub(crate) struct ResponseBody {
     connection: Option<HttpConnection>,
     framing: Framing,
-    keep_alive: bool,
+    keep_alive: Option<Duration>,
     /// How much is read at once. Grows with what comes: a stream that is silent by nature needs no large buffer.
     room: usize,
     pool: Arc<Pool>,
@@ -127,8 +130,10 @@ impl HttpClient {
         };
         let written = connection.write(head, body, watch).await?;
         let mut response = connection.read_head().await?;
-        // The server did not wait for all of the request, and will not read the rest.
-        response.keep_alive &= written;
+        if !written {
+            // The server did not wait for all of the request, and will not read the rest.
+            response.keep_alive = None;
+        }
         let ResponseHead { status, content_type, session_id, reset, keep_alive, framing } =
             response;
         let mut body = ResponseBody {
@@ -148,13 +153,22 @@ impl HttpClient {
 // === impl HttpConnection ===
 
 impl HttpConnection {
-    /// Whether it can take another request: still open, and nothing has come that nobody asked for.
+    /// Whether it can take another request, as far as the runtime knows: still open, and nothing has come that nobody
+    /// asked for.
     pub(super) fn is_idle(&mut self) -> bool {
         let mut context = Context::from_waker(std::task::Waker::noop());
         let mut unasked = [0];
         let mut unasked = ReadBuf::new(&mut unasked);
         let read = Pin::new(&mut self.stream).poll_read(&mut context, &mut unasked);
         self.buffer.is_empty() && read.is_pending()
+    }
+
+    /// The same as far as the system knows: the runtime hears of an end only in its next turn, and of a request that is
+    /// sent after it nobody can tell what became of it.
+    pub(super) fn is_silent(&self) -> bool {
+        let Some(socket) = self.stream.socket() else { return true };
+        let unasked = SockRef::from(socket).peek(&mut [MaybeUninit::uninit()]);
+        unasked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
     /// Sends head and body together. `false` if the server refused it before all of it was sent.
@@ -345,9 +359,9 @@ impl ResponseBody {
     fn finish(&mut self) {
         self.framing = Framing::Done;
         if let Some(connection) = self.connection.take()
-            && self.keep_alive
+            && let Some(kept) = self.keep_alive
         {
-            self.pool.put(connection);
+            self.pool.put(connection, kept);
         }
     }
 

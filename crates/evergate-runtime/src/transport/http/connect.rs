@@ -7,11 +7,12 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use http::Uri;
-use hyper_rustls::HttpsConnector;
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tower_service::Service as _;
 
 pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -19,6 +20,33 @@ pub(super) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 /// A byte stream a [`Dialer`] may return.
 pub trait DialedStream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> DialedStream for T {}
+
+/// A byte stream to a server.
+pub(super) trait ServerStream: DialedStream {
+    /// What carries it, as far as that is known.
+    fn socket(&self) -> Option<&TcpStream>;
+}
+
+impl ServerStream for TcpStream {
+    fn socket(&self) -> Option<&TcpStream> {
+        Some(self)
+    }
+}
+
+impl ServerStream for TokioIo<MaybeHttpsStream<TokioIo<TcpStream>>> {
+    fn socket(&self) -> Option<&TcpStream> {
+        Some(match self.inner() {
+            MaybeHttpsStream::Http(stream) => stream.inner(),
+            MaybeHttpsStream::Https(stream) => stream.inner().get_ref().0.inner().inner(),
+        })
+    }
+}
+
+impl ServerStream for Box<dyn DialedStream> {
+    fn socket(&self) -> Option<&TcpStream> {
+        None
+    }
+}
 
 /// Opens byte streams in place of TCP: for simulated networks, Unix sockets, tunnels. Takes `http` URLs only. Has to
 /// notice by itself when a peer vanishes without a word; for TCP the runtime uses keep-alive for that.
@@ -59,9 +87,9 @@ impl Connector {
         Self { dialer, tcp, tls: Arc::default(), tls_config }
     }
 
-    pub(super) async fn connect(&self, uri: Uri) -> Result<Box<dyn DialedStream>, BoxError> {
+    pub(super) async fn connect(&self, uri: Uri) -> Result<Box<dyn ServerStream>, BoxError> {
         if let Some(dialer) = &self.dialer {
-            return Ok((dialer.0)(uri).await?);
+            return Ok(Box::new((dialer.0)(uri).await?));
         }
         if uri.scheme_str() == Some("https") {
             return Ok(Box::new(TokioIo::new(self.tls()?.call(uri).await?)));

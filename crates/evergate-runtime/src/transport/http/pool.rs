@@ -18,10 +18,13 @@ pub(super) struct Pool(Mutex<Vec<Idle>>);
 struct Idle {
     connection: HttpConnection,
     since: Instant,
+    /// How long it is of use.
+    kept: Duration,
 }
 
-/// Many servers close connections that were idle for longer.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+/// After that the system is asked whether its server has hung up. In a crowd, where the next request follows at once, that
+/// would cost each call a fiftieth, and there are others under way to whom the same happens.
+pub(super) const ASKED_AFTER: Duration = Duration::from_millis(1);
 const MAX_IDLE: usize = 256;
 
 // === impl Pool ===
@@ -35,17 +38,22 @@ impl Pool {
             let index = idle.iter().rposition(|idle| idle.connection.home == here)?;
             let mut found = idle.remove(index);
             drop(idle);
-            if found.since.elapsed() < IDLE_TIMEOUT && found.connection.is_idle() {
+            let idle_for = found.since.elapsed();
+            let is_usable = idle_for < found.kept
+                && found.connection.is_idle()
+                && (idle_for < ASKED_AFTER || found.connection.is_silent());
+            if is_usable {
                 return Some(found.connection);
             }
         }
     }
 
-    pub(super) fn put(&self, connection: HttpConnection) {
+    /// To be used again within `kept`.
+    pub(super) fn put(&self, connection: HttpConnection, kept: Duration) {
         let now = Instant::now();
-        let found = Idle { connection, since: now };
+        let found = Idle { connection, since: now, kept };
         let mut idle = self.idle();
-        let expired = idle.iter().take_while(|idle| now - idle.since >= IDLE_TIMEOUT).count();
+        let expired = idle.iter().take_while(|idle| now - idle.since >= idle.kept).count();
         let surplus = (idle.len() + 1).saturating_sub(MAX_IDLE);
         let dropped: Vec<_> = idle.drain(..expired.max(surplus)).collect();
         idle.push(found);

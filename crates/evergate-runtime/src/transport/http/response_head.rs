@@ -1,6 +1,7 @@
 //! The head of a response: of its headers only those that mean something to us are kept.
 
 use std::mem::MaybeUninit;
+use std::time::Duration;
 
 use http::{HeaderValue, StatusCode};
 
@@ -16,8 +17,8 @@ pub(super) struct ResponseHead {
     pub(super) session_id: Option<HeaderValue>,
     /// Of a refusal that may be about our rate: when it ends.
     pub(super) reset: Option<Reset>,
-    /// Another request may follow on the same connection.
-    pub(super) keep_alive: bool,
+    /// For how long another request may follow on the same connection.
+    pub(super) keep_alive: Option<Duration>,
     pub(super) framing: Framing,
 }
 
@@ -32,6 +33,12 @@ impl BadHead {
 }
 
 const MAX_HEADERS: usize = 128;
+/// Servers close connections that are idle: those on Node and uvicorn after 5 s, and only some say so. A request that
+/// passes the end of its connection on the way is lost, and nobody can tell whether it was read.
+const KEPT_UNANNOUNCED: Duration = Duration::from_secs(4);
+const KEPT_AT_MOST: Duration = Duration::from_secs(90);
+/// How long before the end that was announced a request may still be on its way.
+const ON_THE_WAY: Duration = Duration::from_secs(1);
 
 /// The head at the start of a buffer, and how long it is. `None` if it is not complete.
 pub(super) fn parse(buffer: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadHead> {
@@ -55,12 +62,14 @@ pub(super) fn parse(buffer: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadH
         content_type: ContentType::default(),
         session_id: None,
         reset: None,
-        keep_alive: response.version == Some(1),
+        keep_alive: None,
         framing: Framing::UntilClose,
     };
     let mut announced: Option<u64> = None;
     let may_be_limited = matches!(status.as_u16(), 403 | 429);
     let (mut chunked, mut closes) = (false, false);
+    let mut persistent = response.version == Some(1);
+    let mut kept = KEPT_UNANNOUNCED;
     for header in response.headers.iter() {
         let is = |name: &str| header.name.eq_ignore_ascii_case(name);
         // By length first: most headers mean nothing here.
@@ -90,10 +99,11 @@ pub(super) fn parse(buffer: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadH
                     } else if option.eq_ignore_ascii_case(b"keep-alive")
                         && response.version == Some(0)
                     {
-                        head.keep_alive = true;
+                        persistent = true;
                     }
                 }
             }
+            10 if is("keep-alive") => kept = announced_idle_time(header.value).unwrap_or(kept),
             14 if is("mcp-session-id") => {
                 head.session_id = HeaderValue::from_bytes(header.value).ok();
             }
@@ -114,18 +124,29 @@ pub(super) fn parse(buffer: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadH
     let has_body = chunked || announced.is_some_and(|length| length > 0);
     if closes || (chunked && announced.is_some()) || (empty && has_body) {
         // Somebody on the way may believe the other: nothing after it can be trusted.
-        head.keep_alive = false;
+        persistent = false;
     }
     head.framing = match announced {
         _ if empty || status.is_informational() => Framing::Done,
         _ if chunked => Framing::Chunked(Chunk::Size),
         Some(length) => Framing::Length(length),
         None => {
-            head.keep_alive = false;
+            persistent = false;
             Framing::UntilClose
         }
     };
+    head.keep_alive = (persistent && !kept.is_zero()).then_some(kept);
     Ok(Some((head, length)))
+}
+
+/// `timeout=5, max=100`
+fn announced_idle_time(value: &[u8]) -> Option<Duration> {
+    let timeout = value.split(|byte| *byte == b',').find_map(|parameter| {
+        let (name, value) = parameter.trim_ascii().split_at_checked("timeout=".len())?;
+        name.eq_ignore_ascii_case(b"timeout=").then_some(value)
+    })?;
+    let timeout = Duration::from_secs(decimal(timeout)?);
+    Some(timeout.saturating_sub(ON_THE_WAY).min(KEPT_AT_MOST))
 }
 
 fn decimal(text: &[u8]) -> Option<u64> {
@@ -156,30 +177,48 @@ mod tests {
         assert_eq!(head.status, 200);
         assert_eq!(head.content_type, ContentType::Json);
         assert_eq!(head.session_id.unwrap(), "abc");
-        assert_eq!((head.framing, head.keep_alive), (Framing::Length(12), true));
+        assert_eq!((head.framing, head.keep_alive), (Framing::Length(12), Some(KEPT_UNANNOUNCED)));
     }
 
     #[test]
     fn the_end_of_a_body_is_known_or_the_connection_is_not_used_again() {
         let chunked = read("HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\n\r\n");
-        assert_eq!((chunked.framing, chunked.keep_alive), (Framing::Chunked(Chunk::Size), true));
+        assert_eq!(chunked.framing, Framing::Chunked(Chunk::Size));
+        assert!(chunked.keep_alive.is_some());
         let both =
             read("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n");
-        assert_eq!((both.framing, both.keep_alive), (Framing::Chunked(Chunk::Size), false));
+        assert_eq!((both.framing, both.keep_alive), (Framing::Chunked(Chunk::Size), None));
         let neither = read("HTTP/1.1 200 OK\r\n\r\n");
-        assert_eq!((neither.framing, neither.keep_alive), (Framing::UntilClose, false));
+        assert_eq!((neither.framing, neither.keep_alive), (Framing::UntilClose, None));
         let closing =
             read("HTTP/1.1 404 Not Found\r\nConnection: x, Close\r\nContent-Length: 0\r\n\r\n");
-        assert_eq!((closing.framing, closing.keep_alive), (Framing::Length(0), false));
+        assert_eq!((closing.framing, closing.keep_alive), (Framing::Length(0), None));
         assert_eq!(
             read("HTTP/1.1 204 No Content\r\nContent-Length: 5\r\n\r\n").framing,
             Framing::Done
         );
-        assert!(!read("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n").keep_alive);
+        assert!(read("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n").keep_alive.is_none());
         assert!(
             read("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n")
                 .keep_alive
+                .is_some()
         );
+    }
+
+    #[test]
+    fn a_connection_is_used_again_only_well_before_the_server_gives_it_up() {
+        let kept = |announced: &str| {
+            let head = format!("HTTP/1.1 204 No Content\r\nKeep-Alive: {announced}\r\n\r\n");
+            read(&head).keep_alive.map(|kept| kept.as_secs())
+        };
+        assert_eq!(kept("timeout=5"), Some(4));
+        assert_eq!(kept("max=100, Timeout=75"), Some(74));
+        assert_eq!(kept("timeout=86400"), Some(KEPT_AT_MOST.as_secs()));
+        assert_eq!(kept("timeout=1"), None);
+        assert_eq!(kept("timeout=0"), None);
+        for nothing in ["max=100", "timeout=", "timeout=soon", "time"] {
+            assert_eq!(kept(nothing), Some(KEPT_UNANNOUNCED.as_secs()), "{nothing}");
+        }
     }
 
     #[test]

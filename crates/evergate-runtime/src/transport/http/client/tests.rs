@@ -1,12 +1,15 @@
 #![allow(clippy::disallowed_methods, reason = "tests spawn the other side themselves")]
 
 use std::collections::VecDeque;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::sync::Mutex;
 
 use http::{HeaderMap, Method};
 use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::sync::mpsc;
 
+use super::super::pool::ASKED_AFTER;
 use super::*;
 
 /// Small, so that a request of any size has to wait for its reader.
@@ -25,7 +28,10 @@ fn client() -> (HttpClient, mpsc::Receiver<DuplexStream>) {
 }
 
 async fn post(client: &HttpClient, length: usize) -> Result<Response, HttpError> {
-    let uri = Uri::from_static("http://server/mcp");
+    post_to(Uri::from_static("http://server/mcp"), client, length).await
+}
+
+async fn post_to(uri: Uri, client: &HttpClient, length: usize) -> Result<Response, HttpError> {
     let head = RequestHead::new(&Method::POST, &uri, &HeaderMap::new());
     client.send(&uri, &head, vec![b'x'; length].into(), None).await
 }
@@ -93,6 +99,65 @@ async fn a_connection_that_said_too_much_or_its_end_is_not_used_again() {
         }
         server.await.unwrap();
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_was_idle_for_too_long_is_not_used_again() {
+    for (pause, connections_used) in [(3, 1), (5, 2)] {
+        let (client, mut connections) = client();
+        let server = tokio::spawn(async move {
+            let mut used = 0;
+            while let Some(mut stream) = connections.recv().await {
+                used += 1;
+                tokio::spawn(async move {
+                    loop {
+                        read_request(&mut stream, 5).await;
+                        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+                        stream.write_all(answer).await.unwrap();
+                    }
+                });
+            }
+            used
+        });
+        assert_eq!(whole(post(&client, 5).await.unwrap()).await, b"ok");
+        tokio::time::sleep(Duration::from_secs(pause)).await;
+        assert_eq!(whole(post(&client, 5).await.unwrap()).await, b"ok");
+        drop(client);
+        assert_eq!(server.await.unwrap(), connections_used, "after {pause} s");
+    }
+}
+
+/// The runtime is on this thread, and has no turn to hear of it.
+#[tokio::test]
+async fn a_server_that_hung_up_a_moment_ago_gets_no_request_there() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let uri = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let uri = Uri::try_from(uri).unwrap();
+    let (close, told) = std::sync::mpsc::channel();
+    let (closed, done) = std::sync::mpsc::channel();
+    let server = std::thread::spawn(move || {
+        for connection in listener.incoming().take(2) {
+            let mut connection = connection.unwrap();
+            let mut request = [0; 1024];
+            while !request.ends_with(b"x") {
+                let length = connection.read(&mut request).unwrap();
+                request.copy_within(..length, 1024 - length);
+            }
+            connection.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").unwrap();
+            told.recv().unwrap();
+            drop(connection);
+            closed.send(()).unwrap();
+        }
+    });
+    let client = HttpClient::new(None, None);
+    for _ in 0..2 {
+        let response = post_to(uri.clone(), &client, 1).await.unwrap();
+        assert_eq!(whole(response).await, b"ok");
+        close.send(()).unwrap();
+        done.recv().unwrap();
+        std::thread::sleep(ASKED_AFTER);
+    }
+    server.join().unwrap();
 }
 
 #[tokio::test]
