@@ -58,6 +58,13 @@ impl StaleLists {
         self.mark_flags(Self::ALL);
     }
 
+    /// The same, unless nothing was listed so far: then all of it is about to be.
+    pub(crate) fn mark_if_begun(&self) {
+        if self.marks().begun > 0 {
+            self.mark_all();
+        }
+    }
+
     fn mark_flags(&self, flags: u8) -> ListingNumber {
         let number = {
             let mut marks = self.marks();

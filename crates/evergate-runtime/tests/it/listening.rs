@@ -73,6 +73,19 @@ async fn a_stream_that_fails_for_now_is_tried_again() {
 }
 
 #[tokio::test]
+async fn what_changes_before_anybody_listens_is_seen_when_somebody_does() {
+    let (server, http) = start().await;
+    server.inject(Fault::Status(503, "later".into())).on("GET");
+    let (hub, s) = hub(Settings::http(http.url()));
+    connected(&s).await;
+    hub.watch_catalog().wait_for(|catalog| catalog.version == 1).await.unwrap();
+    // Announced to nobody.
+    server.set_tools(vec![]);
+    server.clear_faults();
+    hub.watch_catalog().wait_for(|catalog| catalog.version == 2).await.unwrap();
+}
+
+#[tokio::test]
 async fn a_clean_end_with_retry_is_honoured() {
     let (server, http) = start().await;
     server.inject(Fault::SseRetry(50)).on("GET").times(1);

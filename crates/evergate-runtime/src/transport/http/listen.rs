@@ -31,14 +31,32 @@ enum Round {
     Lost(Loss, TransportError),
 }
 
+/// How long the first listing waits for the stream, and with it whoever waits for the list to make the first call: what
+/// changes, and what a server asks, before anybody listens is told to nobody. Longer than an answer takes, and short,
+/// since some servers answer only when they have something to say.
+const LISTED_WITHIN: Duration = Duration::from_millis(500);
+
 /// Listens for as long as the generation lives; the caller ends it by dropping it.
-pub(crate) async fn listen(link: Arc<HttpLink>, inbox: Arc<Inbox>, reporter: Reporter) {
+pub(crate) fn listen(
+    link: Arc<HttpLink>,
+    inbox: Arc<Inbox>,
+    reporter: Reporter,
+) -> impl Future<Output = ()> {
+    // Now, not when it is first polled: by then the first listing may have begun.
+    inbox.stale_lists().hold(LISTED_WITHIN);
+    keep_listening(link, inbox, reporter)
+}
+
+async fn keep_listening(link: Arc<HttpLink>, inbox: Arc<Inbox>, reporter: Reporter) {
     // The cursor lives and dies with this generation: an id of another session would mean nothing to the server.
     let mut cursor: Option<String> = None;
     let mut opened = false;
     let mut delay = FIRST_DELAY;
     loop {
-        match round(&link, &inbox, &mut cursor, &mut opened).await {
+        let round = round(&link, &inbox, &mut cursor, &mut opened).await;
+        // Whatever it came to, nobody needs to wait for it.
+        inbox.stale_lists().release();
+        match round {
             Round::Ended { retry, brought_something: true } => {
                 delay = FIRST_DELAY;
                 sleep(retry.unwrap_or(delay)).await;
@@ -94,10 +112,11 @@ async fn round(
     if response.content_type != ContentType::Events {
         return Round::Failed;
     }
-    // What was announced while the stream was down comes again only from a server that knows where we stopped.
-    if *opened && cursor.is_none() {
-        inbox.stale_lists().mark_all();
+    // What was announced while nobody listened comes again only from a server that knows where we stopped.
+    if cursor.is_none() {
+        inbox.stale_lists().mark_if_begun();
     }
+    inbox.stale_lists().release();
     *opened = true;
     let mut brought_something = false;
     let mut stream = link.event_stream(response, cursor.take());
