@@ -37,8 +37,11 @@ pub(crate) use reading::RequestBody;
 use request_head::{BadHead, RequestHead, Terms};
 use writing::{End, Writing};
 
-/// How long a client may take to send the head of a request, from the end of the one before.
+/// How long a client may take to send the head of a request, once it has begun to, and to begin with the first.
 const HEAD_WITHIN: Duration = Duration::from_secs(30);
+/// How long it may ask nothing after that. Longer than clients keep connections, most of them 90 s or less: who sends
+/// knows best when it ends.
+const IDLE_FOR: Duration = Duration::from_secs(120);
 /// How long requests are still answered once the gateway ends: longer than a request is on its way. The answer says that
 /// the connection ends with it; whoever asks nothing is told unasked.
 const LAST_ANSWERS: Duration = Duration::from_millis(200);
@@ -55,6 +58,8 @@ struct Connection<'a, R, W> {
     writing: Writing<W>,
     patience: Patience,
     stop: Stop<'a>,
+    /// It has had a request.
+    is_in_use: bool,
     /// How long to stay when it is over.
     linger: Duration,
 }
@@ -112,6 +117,7 @@ where
         writing: Writing::new(writer),
         patience: Patience::new(),
         stop: Stop { coming: pin!(cancelled(stop)), since: None },
+        is_in_use: false,
         linger: LINGER,
     };
     let mut was_old = false;
@@ -143,16 +149,26 @@ where
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
     async fn next(&mut self) -> io::Result<Next<R>> {
-        let mut until = None;
+        let mut until: Option<Instant> = None;
+        let mut may_be_idle = self.is_in_use;
         poll_fn(|context| {
-            match self.inlet.lock().poll_head(|| self.inlet.body(), context) {
-                Poll::Ready(Ok(Some(Ok(head)))) => return Poll::Ready(Ok(Next::Request(head))),
+            let mut reading = self.inlet.lock();
+            match reading.poll_head(|| self.inlet.body(), context) {
+                Poll::Ready(Ok(Some(Ok(head)))) => {
+                    self.is_in_use = true;
+                    return Poll::Ready(Ok(Next::Request(head)));
+                }
                 Poll::Ready(Ok(Some(Err(bad)))) => return Poll::Ready(Ok(Next::Refused(bad))),
                 Poll::Ready(Ok(None)) => return Poll::Ready(Ok(Next::Nothing)),
                 Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
                 Poll::Pending => {}
             }
-            let mut until = *until.get_or_insert_with(|| Instant::now() + HEAD_WITHIN);
+            if may_be_idle && reading.has_begun() {
+                may_be_idle = false;
+                until = None;
+            }
+            let patience = if may_be_idle { IDLE_FOR } else { HEAD_WITHIN };
+            let mut until = *until.get_or_insert_with(|| Instant::now() + patience);
             if let Some(since) = self.stop.look(context) {
                 until = until.min(since + LAST_ANSWERS);
             }

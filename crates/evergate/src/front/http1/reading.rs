@@ -111,6 +111,11 @@ impl<R: AsyncRead + Unpin> Reading<R> {
         }
     }
 
+    /// Whether there is some of the next request.
+    pub(super) fn has_begun(&self) -> bool {
+        !self.buffer.is_empty()
+    }
+
     /// Resolves when the client has hung up. It may send the next request before it has the answer to this one, but not
     /// without limit.
     pub(super) fn poll_gone(&mut self, context: &mut Context<'_>) -> Poll<()> {

@@ -140,11 +140,36 @@ async fn so_is_one_that_took_too_long() {
     let mut client = Client::connect();
     client.send(REQUEST).await;
     client.hear("hello").await;
+    let begun = Instant::now();
     for byte in "POST / HTTP/1.1\r\nhost: loc".bytes() {
         client.send([byte]).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     assert_farewell(&client.last_words().await);
+    assert_patience(begun, HEAD_WITHIN);
+}
+
+#[tokio::test(start_paused = true)]
+async fn so_is_one_that_asks_nothing_for_long() {
+    let begun = Instant::now();
+    assert_farewell(&Client::connect().last_words().await);
+    assert_patience(begun, HEAD_WITHIN);
+
+    let mut client = Client::connect();
+    client.send(REQUEST).await;
+    client.hear("hello").await;
+    let asked = Instant::now();
+    tokio::time::sleep(IDLE_FOR * 9 / 10).await;
+    client.send(REQUEST).await;
+    client.hear("hello").await;
+    assert_farewell(&client.last_words().await);
+    assert_patience(asked, IDLE_FOR * 19 / 10);
+}
+
+/// That it was for as long as `patience`, give or take the end of the connection.
+fn assert_patience(begun: Instant, patience: Duration) {
+    let took = begun.elapsed();
+    assert!(took >= patience && took < patience + Duration::from_secs(1), "{took:?}");
 }
 
 #[tokio::test(start_paused = true)]
