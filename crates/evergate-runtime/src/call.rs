@@ -45,7 +45,7 @@ enum Request {
     },
     /// A tool call whose params somebody else wrote.
     RawTool {
-        name: String,
+        name: Arc<str>,
         params: RawJson,
     },
     Other {

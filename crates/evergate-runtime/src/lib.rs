@@ -68,8 +68,8 @@ pub use transport::{DialedStream, Dialer, MemoryConnector};
 /// Messages and the decoders of what is sent, for fuzzing and for those who need only them.
 pub mod wire {
     pub use crate::protocol::{
-        Malformed, Message, error_response, header_value_text, notification, object_fields, parse,
-        request, result_response,
+        Malformed, Message, Messages, error_response, header_value_text, notification,
+        object_fields, parse, request, result_response,
     };
     pub use crate::transport::{
         BadFraming, Chunk, Ends, EventDecoder, EventTooLarge, Framing, Line, LineSplitter,

@@ -61,7 +61,7 @@ impl ServerHandle {
     /// Calls the tool `name` with params somebody else wrote: `_meta`, `task` and fields unknown here reach the server
     /// byte for byte. What `params` calls `name` must be the same; only replay rules and annotations go by ours. With
     /// [`CallBuilder::on_progress`] the progress token in `_meta` is replaced by one of ours, and nothing else.
-    pub fn call_tool_with(&self, name: impl Into<String>, params: RawJson) -> CallBuilder {
+    pub fn call_tool_with(&self, name: impl Into<Arc<str>>, params: RawJson) -> CallBuilder {
         CallBuilder::raw_tool(self.slot.clone(), name.into(), params)
     }
 

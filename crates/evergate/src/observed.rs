@@ -10,6 +10,7 @@ mod recent;
 mod recorder;
 mod recording;
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
@@ -17,7 +18,7 @@ use evergate_runtime::{
     CallError, CallFailure, Generation, Happening, Outcome, RawJson, StateKind,
 };
 
-pub(crate) use brief::{LONGEST_NAME, brief, kept};
+pub(crate) use brief::{LONGEST_NAME, brief, brief_shared, kept};
 pub(crate) use feed::{Feed, Follower};
 pub(crate) use recent::{Recent, Wanted};
 pub(crate) use recorder::record;
@@ -61,9 +62,9 @@ pub(crate) struct CallRecord {
     /// Whose key it came with.
     pub(crate) caller: Caller,
     pub(crate) server: Arc<str>,
-    pub(crate) method: String,
+    pub(crate) method: Cow<'static, str>,
     /// As its server calls it.
-    pub(crate) tool: Option<String>,
+    pub(crate) tool: Option<Arc<str>>,
     pub(crate) outcome: CallOutcome,
     /// Why it has no result.
     pub(crate) error: Option<String>,

@@ -46,7 +46,7 @@ impl CallBuilder {
         Self::new(slot, Request::Tool { name, arguments })
     }
 
-    pub(crate) fn raw_tool(slot: Arc<Slot>, name: String, params: RawJson) -> Self {
+    pub(crate) fn raw_tool(slot: Arc<Slot>, name: Arc<str>, params: RawJson) -> Self {
         Self::new(slot, Request::RawTool { name, params })
     }
 

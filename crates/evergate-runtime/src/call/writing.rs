@@ -100,7 +100,8 @@ impl Request {
 
     pub(super) fn tool(&self) -> Option<&str> {
         match self {
-            Self::Tool { name, .. } | Self::RawTool { name, .. } => Some(name),
+            Self::Tool { name, .. } => Some(name),
+            Self::RawTool { name, .. } => Some(name),
             Self::Other { .. } => None,
         }
     }

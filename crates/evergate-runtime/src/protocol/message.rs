@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+use smallvec::SmallVec;
 
 use super::{RawJson, code, object_fields};
 
@@ -35,6 +36,9 @@ pub enum Message {
         answer: Result<RawJson, RpcError>,
     },
 }
+
+/// What a body holds: nearly always one message, which needs no memory of its own.
+pub type Messages = SmallVec<[Message; 1]>;
 
 /// A JSON-RPC error as the server sent it.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -86,14 +90,14 @@ struct Supported {
 }
 
 /// Reads a body that holds one message, or an array of them as revision 2025-03-26 allows.
-pub fn parse(body: &Bytes) -> Result<Vec<Message>, Malformed> {
+pub fn parse(body: &Bytes) -> Result<Messages, Malformed> {
     let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
     if first == Some(&b'[') {
         let batch: Vec<&RawValue> =
             serde_json::from_slice(body).map_err(|error| Malformed::json(&error))?;
         batch.into_iter().map(|item| parse_one(body, item.get().as_bytes())).collect()
     } else {
-        Ok(vec![parse_one(body, body)?])
+        Ok(Messages::from_buf([parse_one(body, body)?]))
     }
 }
 

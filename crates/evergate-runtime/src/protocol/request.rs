@@ -8,19 +8,19 @@ use serde_json::value::RawValue;
 
 use super::{RawJson, RpcError};
 
+const OPENING: &[u8] = b"{\"jsonrpc\":\"2.0\",";
+const PARAMS: &[u8] = b",\"params\":";
+
 /// `{"jsonrpc":"2.0","id":…,"method":…,"params":…}`
 pub fn request(id: u64, method: &str, params: Option<&[u8]>) -> Bytes {
-    let mut text = open(method.len(), params.map_or(0, <[u8]>::len));
-    // Writing into a Vec cannot fail.
-    let _ = write!(text, "\"id\":{id},\"method\":");
-    close_with_method(text, method, params)
+    let mut digits = itoa::Buffer::new();
+    let named = ["\"id\":", digits.format(id), ",\"method\":"];
+    with_method(&named, method, params)
 }
 
 /// `{"jsonrpc":"2.0","method":…,"params":…}`
 pub fn notification(method: &str, params: Option<&[u8]>) -> Bytes {
-    let mut text = open(method.len(), params.map_or(0, <[u8]>::len));
-    text.extend_from_slice(b"\"method\":");
-    close_with_method(text, method, params)
+    with_method(&["\"method\":"], method, params)
 }
 
 /// An answer to a server's request.
@@ -79,14 +79,22 @@ pub(crate) fn with_progress_token(
 
 fn open(method: usize, params: usize) -> Vec<u8> {
     let mut text = Vec::with_capacity(72 + method + params);
-    text.extend_from_slice(b"{\"jsonrpc\":\"2.0\",");
+    text.extend_from_slice(OPENING);
     text
 }
 
-fn close_with_method(mut text: Vec<u8>, method: &str, params: Option<&[u8]>) -> Bytes {
+/// In exactly as much room as it takes, unless the method has to be escaped: the rest would have to be remembered.
+fn with_method(before: &[&str], method: &str, params: Option<&[u8]>) -> Bytes {
+    let around = OPENING.len() + before.iter().map(|part| part.len()).sum::<usize>();
+    let params_length = params.map_or(0, |params| PARAMS.len() + params.len());
+    let mut text = Vec::with_capacity(around + method.len() + 2 + params_length + 1);
+    text.extend_from_slice(OPENING);
+    for part in before {
+        text.extend_from_slice(part.as_bytes());
+    }
     write_string(&mut text, method);
     if let Some(params) = params {
-        text.extend_from_slice(b",\"params\":");
+        text.extend_from_slice(PARAMS);
         text.extend_from_slice(params);
     }
     text.push(b'}');

@@ -15,7 +15,7 @@ fn record(tool: &str) -> CallRecord {
         caller: Caller::anonymous(),
         server: "docs".into(),
         method: "tools/call".into(),
-        tool: Some(tool.to_owned()),
+        tool: Some(tool.into()),
         outcome: CallOutcome::Answered,
         error: Some("not for the audit log".into()),
         duration: Duration::from_micros(12_345),

@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use evergate_runtime::wire::{self, Message};
+use evergate_runtime::wire::{self, Message, Messages};
 use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::BodyExt as _;
@@ -75,7 +75,7 @@ where
 }
 
 /// The messages in a body: one, or those of a batch.
-pub(super) fn messages(body: &Bytes) -> Result<Vec<Message>, Refusal> {
+pub(super) fn messages(body: &Bytes) -> Result<Messages, Refusal> {
     let messages = wire::parse(body).map_err(|_| not_a_message(body))?;
     if messages.is_empty() || !messages.iter().all(has_proper_id) {
         return Err(Refusal::NotJsonRpc);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use evergate_runtime::RawJson;
-use evergate_runtime::wire::Message;
+use evergate_runtime::wire::{Message, Messages};
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
 use tokio_util::sync::CancellationToken;
 
@@ -265,7 +265,7 @@ async fn call(
 fn batch(
     front: &Arc<Front>,
     session: &Arc<Session>,
-    messages: Vec<Message>,
+    messages: Messages,
     mut headers: HeaderMap,
 ) -> Result<Reply, Refusal> {
     if messages.len() > MAX_BATCH {

@@ -1,5 +1,6 @@
 //! What a client asks for, and whose business that is.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -24,6 +25,7 @@ use super::stateless::tasks;
 use crate::cancelled::cancelled;
 use crate::observed::{LONGEST_NAME, Recording};
 
+const TOOLS_CALL: &str = "tools/call";
 /// How long a call waits for its server to be told what to log.
 const TOLD_WITHIN: Duration = Duration::from_secs(2);
 
@@ -224,8 +226,8 @@ impl Gateway {
         context: &RequestContext,
         guard: &CallGuard,
     ) -> Answer {
-        if method == "tools/call" {
-            return self.call_tool(client, method, params, context, guard).await;
+        if method == TOOLS_CALL {
+            return self.call_tool(client, params, context, guard).await;
         }
         // In a box, so that tool calls, which are most, need not move room for the rest about.
         Box::pin(self.dispatch_others(client, method, params, context, guard)).await
@@ -234,7 +236,6 @@ impl Gateway {
     async fn call_tool(
         self: &Arc<Self>,
         client: &Arc<Client>,
-        method: String,
         params: Option<RawJson>,
         context: &RequestContext,
         guard: &CallGuard,
@@ -250,11 +251,11 @@ impl Gateway {
                 None => invalid(&format!("Unknown tool: {name}")),
             };
         };
-        let renamed = params.as_ref().filter(|_| name != owner.own);
+        let renamed = params.as_ref().filter(|_| name != &*owner.own);
         let renamed = renamed.map(|params| call.renamed(params, &owner.own));
         let (progress_token, trace) = (call.progress_token, call.trace);
         let forwarded = Forward {
-            method,
+            method: Cow::Borrowed(TOOLS_CALL),
             params: renamed.or(params),
             tool: Some(owner.own),
             progress_token,
@@ -285,7 +286,7 @@ impl Gateway {
             return invalid(params::BAD_META);
         };
         let mut forwarded = Forward {
-            method,
+            method: method.into(),
             params: params.clone(),
             tool: None,
             progress_token,
@@ -294,7 +295,7 @@ impl Gateway {
             number: guard.number,
         };
         let method = forwarded.method.clone();
-        let method = method.as_str();
+        let method = &*method;
         if let Some(rounds) = &context.rounds
             && let Some(answer) = self.without_session(client, rounds, &forwarded, context).await
         {
@@ -403,7 +404,7 @@ impl Gateway {
         forwarded: &Forward,
         context: &RequestContext,
     ) -> Option<Answer> {
-        let method = forwarded.method.as_str();
+        let method = &*forwarded.method;
         if let Some(answer) = self.not_offered(client, method).await {
             return Some(answer);
         }

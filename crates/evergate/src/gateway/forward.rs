@@ -1,5 +1,6 @@
 //! One call to the server that owns it, and what comes back.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -21,16 +22,16 @@ use super::stateless::rounds::Rounds;
 use super::stateless::tasks;
 use super::{Answer, Gateway, Pieces, RequestContext, news, params, payload};
 use crate::config::{Config, Isolation, Server};
-use crate::observed::{Beginning, Recording, brief, kept};
+use crate::observed::{Beginning, Recording, brief_shared, kept};
 use crate::telemetry::{About, TraceContext};
 
 /// A request on its way to a server.
 #[derive(Debug, Clone)]
 pub(super) struct Forward {
-    pub(super) method: String,
+    pub(super) method: Cow<'static, str>,
     pub(super) params: Option<RawJson>,
     /// The tool, as its server calls it.
-    pub(super) tool: Option<String>,
+    pub(super) tool: Option<Arc<str>>,
     /// The client's, if it wants to hear of progress.
     pub(super) progress_token: Option<RawJson>,
     /// Where the client says in `_meta` that it stands.
@@ -85,7 +86,7 @@ pub(super) async fn forward(
         gateway.hear_logs(client, rounds, &handle).await;
     }
     // From here on nothing is waited for until it is made, so that it need not be kept meanwhile: it is large, too.
-    let mut call = begin(&handle, settings, method, params, tool.as_deref());
+    let mut call = begin(&handle, settings, method, params, tool.as_ref());
     let (caller, handlers) = match rounds {
         Some(rounds) => (rounds.caller, questions_in_rounds(client, rounds)),
         None => (client.number(), questions(client, &context.stream, number)),
@@ -192,8 +193,8 @@ fn begin_recording(
         client: client.label(),
         caller: client.caller(),
         server: server.clone(),
-        method: brief(&request.method),
-        tool: request.tool.as_deref().map(brief),
+        method: request.method.clone(),
+        tool: request.tool.as_ref().map(brief_shared),
         request_bytes,
         name,
         params: kept,
@@ -208,14 +209,14 @@ fn begin_recording(
 fn begin(
     handle: &ServerHandle,
     settings: &Server,
-    method: String,
+    method: Cow<'static, str>,
     params: Option<RawJson>,
-    tool: Option<&str>,
+    tool: Option<&Arc<str>>,
 ) -> CallBuilder {
     let Some(tool) = tool else { return handle.request(method, params) };
     let params = params.unwrap_or_else(RawJson::empty_object);
     let rules = settings.tools.overrides_for(tool);
-    let mut call = handle.call_tool_with(tool, params);
+    let mut call = handle.call_tool_with(tool.clone(), params);
     if let Some(timeout) = rules.timeout {
         call = call.timeout(timeout);
     }

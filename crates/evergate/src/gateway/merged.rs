@@ -59,7 +59,7 @@ pub(crate) struct Owner {
     /// The server.
     pub(crate) server: Arc<str>,
     /// What the item is called there.
-    pub(crate) own: String,
+    pub(crate) own: Arc<str>,
 }
 
 /// Something that clients do not see because another server offers the same.

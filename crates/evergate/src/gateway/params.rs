@@ -201,7 +201,8 @@ impl<'a> ToolCall<'a> {
     /// The params it was read from, with another name.
     pub(super) fn renamed(&self, params: &RawJson, own: &str) -> RawJson {
         let params = params.as_bytes();
-        let mut text = Vec::with_capacity(params.len() + own.len());
+        // Exactly, unless it has to be escaped: the rest would have to be remembered.
+        let mut text = Vec::with_capacity(params.len() - self.place.len() + own.len() + 2);
         text.extend_from_slice(&params[..self.place.start]);
         // A string always serializes, and writing into a Vec cannot fail.
         let _ = serde_json::to_writer(&mut text, own);

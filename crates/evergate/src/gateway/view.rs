@@ -125,7 +125,7 @@ impl Gateway {
                 return None;
             }
             let own = names::own_name(&naming, name, public)?;
-            Some(Owner { server: Arc::from(name.as_str()), own: own.to_owned() })
+            Some(Owner { server: Arc::from(name.as_str()), own: own.into() })
         });
         // Two that could be meant are none.
         owners.next().filter(|_| owners.next().is_none())
@@ -275,7 +275,7 @@ impl PublicNames {
     ) -> Option<String> {
         let public = names::public_name(&self.naming, server, own);
         let owner = owner(&self.view.merged, &public);
-        owner.filter(|owner| *owner.server == *server && owner.own == own)?;
+        owner.filter(|owner| *owner.server == *server && *owner.own == *own)?;
         Some(public)
     }
 }

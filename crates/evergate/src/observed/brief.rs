@@ -1,5 +1,7 @@
 //! What clients choose has a length of their choosing, too. What is kept of it has not.
 
+use std::sync::Arc;
+
 use evergate_runtime::RawJson;
 
 /// Of a name so much is written down, and no method is longer.
@@ -22,6 +24,11 @@ pub(crate) fn shortened(text: &str, longest: usize) -> String {
 /// A name as it is recorded.
 pub(crate) fn brief(name: &str) -> String {
     shortened(name, LONGEST_NAME)
+}
+
+/// The same of one that others have, too.
+pub(crate) fn brief_shared(name: &Arc<str>) -> Arc<str> {
+    if name.len() <= LONGEST_NAME { name.clone() } else { brief(name).into() }
 }
 
 /// Params as they are recorded, `None` if they are too large for that. A copy: they are a part of a request, all of which

@@ -1,5 +1,6 @@
 //! Keeps account of one call, whichever way it ends.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -22,8 +23,8 @@ pub(crate) struct Beginning {
     pub(crate) client: Arc<str>,
     pub(crate) caller: Caller,
     pub(crate) server: Arc<str>,
-    pub(crate) method: String,
-    pub(crate) tool: Option<String>,
+    pub(crate) method: Cow<'static, str>,
+    pub(crate) tool: Option<Arc<str>>,
     pub(crate) request_bytes: usize,
     pub(crate) params: Option<RawJson>,
     /// Tells sessions apart.

@@ -192,7 +192,7 @@ pub(crate) async fn follow(gateway: Arc<Gateway>, tracer: Tracer, mut events: Re
 fn name(record: &CallRecord) -> Cow<'static, str> {
     let mut name = match &record.tool {
         Some(tool) => format!("{} {tool}", record.method),
-        None => record.method.clone(),
+        None => record.method.to_string(),
     };
     name.truncate(name.floor_char_boundary(LONGEST_NAME));
     name.into()
@@ -204,7 +204,7 @@ fn attributes(
     failure: Option<Cow<'static, str>>,
 ) -> Vec<(&'static str, Value)> {
     let mut attributes = vec![
-        ("mcp.method.name", record.method.clone().into()),
+        ("mcp.method.name", Value::Text(record.method.clone())),
         ("evergate.server", text(&record.server)),
         ("evergate.outcome", record.outcome.as_str().into()),
         ("evergate.client", text(&record.client)),
@@ -212,7 +212,7 @@ fn attributes(
     ];
     if let Some(tool) = &record.tool {
         attributes.push(("gen_ai.operation.name", "execute_tool".into()));
-        attributes.push(("gen_ai.tool.name", tool.clone().into()));
+        attributes.push(("gen_ai.tool.name", text(tool)));
     } else if record.method == "prompts/get" {
         let name = record.name.clone();
         attributes.extend(name.map(|name| ("gen_ai.prompt.name", name.into())));

@@ -45,6 +45,8 @@ pub(super) struct HttpConnection {
     stream: Box<dyn ServerStream>,
     /// What was read and not yet used.
     buffer: BytesMut,
+    /// For the next request to be written into.
+    room: Vec<u8>,
     /// Whoever waits for it is woken by the runtime it was opened on: in another every answer would come by way of a
     /// foreign thread.
     pub(super) home: Id,
@@ -126,7 +128,8 @@ impl HttpClient {
             // Rare, and large.
             let stream = Box::pin(self.connector.connect(uri.clone())).await;
             let stream = stream.map_err(HttpError::Connect)?;
-            HttpConnection { stream, buffer: BytesMut::new(), home: Handle::current().id() }
+            let home = Handle::current().id();
+            HttpConnection { stream, buffer: BytesMut::new(), room: Vec::new(), home }
         };
         let written = connection.write(head, body, watch).await?;
         let mut response = connection.read_head().await?;
@@ -178,7 +181,7 @@ impl HttpConnection {
         body: Bytes,
         watch: Option<&CallWatch>,
     ) -> Result<bool, HttpError> {
-        let mut rest = head.with_body(body);
+        let mut rest = head.with_body(body, std::mem::take(&mut self.room));
         let mut begun = false;
         let sent = std::future::poll_fn(|context| {
             loop {
@@ -239,6 +242,7 @@ impl HttpConnection {
         {
             watch.mark_unsent();
         }
+        self.room = rest.into_inner().0.into_inner();
         sent
     }
 

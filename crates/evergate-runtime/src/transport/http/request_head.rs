@@ -46,11 +46,14 @@ impl RequestHead {
         Self { text, has_body: self.has_body }
     }
 
-    /// The whole request, in two pieces if it is large: one is sent with less ado, and a small body soon copied.
-    pub(super) fn with_body(&self, body: Bytes) -> Chain<Cursor<Vec<u8>>, Bytes> {
+    /// The whole request, in two pieces if it is large: one is sent with less ado, and a small body soon copied. It is
+    /// written into `room`, which may have served for another.
+    pub(super) fn with_body(&self, body: Bytes, room: Vec<u8>) -> Chain<Cursor<Vec<u8>>, Bytes> {
         let (copied, apart) =
             if body.len() <= SMALL_BODY { (body, Bytes::new()) } else { (Bytes::new(), body) };
-        let mut text = Vec::with_capacity(self.text.len() + 48 + copied.len());
+        let mut text = room;
+        text.clear();
+        text.reserve(self.text.len() + 48 + copied.len());
         text.extend_from_slice(&self.text);
         if self.has_body {
             text.extend_from_slice(b"content-length: ");
@@ -89,7 +92,7 @@ mod tests {
 
     fn written(method: &Method, uri: &'static str, headers: &HeaderMap, length: usize) -> String {
         let head = RequestHead::new(method, &Uri::from_static(uri), headers);
-        let mut request = head.with_body(vec![b'x'; length].into());
+        let mut request = head.with_body(vec![b'x'; length].into(), b"another".to_vec());
         let text = request.copy_to_bytes(request.remaining());
         String::from_utf8(text.strip_suffix(&*vec![b'x'; length]).unwrap().to_vec()).unwrap()
     }

@@ -73,7 +73,7 @@ impl NamedList {
                 }
                 hash_map::Entry::Vacant(free) => {
                     self.text.push(|text| append_renamed(text, raw.as_bytes(), &name, free.key()));
-                    free.insert(Owner { server: server.clone(), own: name.own.into_owned() });
+                    free.insert(Owner { server: server.clone(), own: name.own.into() });
                 }
             }
         }
