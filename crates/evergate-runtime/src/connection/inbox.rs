@@ -234,7 +234,7 @@ impl Inbox {
         match message {
             Message::Response { id, answer } => self.answer(id.as_ref(), answer),
             Message::Request { id, method, params } => {
-                self.request(id, method, params, link, cause);
+                self.request(id, method.into_owned(), params, link, cause);
             }
             Message::Notification { method, params } => self.notification(&method, params, cause),
         }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use smallvec::SmallVec;
 
+use super::method::TOOLS_CALL;
 use super::{RawJson, code, object_fields};
 
 /// One message from a peer.
@@ -17,7 +18,7 @@ pub enum Message {
         /// The asker's id for it.
         id: RawJson,
         /// What is asked for.
-        method: String,
+        method: Cow<'static, str>,
         /// As sent.
         params: Option<RawJson>,
     },
@@ -112,7 +113,7 @@ fn parse_one(whole: &Bytes, text: &[u8]) -> Result<Message, Malformed> {
     let params = envelope.params.map(part);
     match (envelope.method, id, envelope.result, envelope.error) {
         (Some(method), Some(id), None, None) => {
-            Ok(Message::Request { id, method: method.into_owned(), params })
+            Ok(Message::Request { id, method: method.into_owned().into(), params })
         }
         (Some(method), None, None, None) => {
             Ok(Message::Notification { method: method.into_owned(), params })
@@ -151,7 +152,7 @@ fn ordinary(whole: &Bytes, text: &[u8]) -> Option<Message> {
             }
             Some(Message::Request {
                 id: part(id),
-                method: method.to_owned(),
+                method: owned_method(method),
                 params: params.map(part),
             })
         }
@@ -160,6 +161,11 @@ fn ordinary(whole: &Bytes, text: &[u8]) -> Option<Message> {
         }
         _ => None,
     }
+}
+
+/// Most requests are for one of them.
+fn owned_method(method: &str) -> Cow<'static, str> {
+    if method == TOOLS_CALL { Cow::Borrowed(TOOLS_CALL) } else { method.to_owned().into() }
 }
 
 /// Which request an answer belongs to of which only the two ends are left. Servers write the id first or last; anything

@@ -13,12 +13,13 @@ use serde_json::Value;
 use super::Reply;
 use super::arriving::{Arriving, BrokeOff};
 use super::http1::spare;
+use super::respond::{PAYLOAD, Pieces};
 use crate::gateway::error_body::Refusal;
 use crate::metrics::Format;
 
-/// A large result is sent as the bytes it came in, between two small pieces.
+/// A large result is sent as the bytes it came in, between small pieces.
 pub(crate) enum ReplyBody {
-    Whole([Bytes; 3]),
+    Whole(Pieces),
     /// A result that is passed on while it comes in.
     Arriving(Arriving),
     Events(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
@@ -60,8 +61,8 @@ pub(super) fn typed(status: StatusCode, value: &impl Serialize) -> Reply {
     with(status, Some("application/json"), ReplyBody::whole(text.into()))
 }
 
-/// A JSON-RPC message in three pieces.
-pub(super) fn message(pieces: [Bytes; 3]) -> Reply {
+/// A JSON-RPC message.
+pub(super) fn message(pieces: Pieces) -> Reply {
     with(StatusCode::OK, Some("application/json"), ReplyBody::Whole(pieces))
 }
 
@@ -87,7 +88,7 @@ pub(super) fn refusal(refusal: Refusal) -> Reply {
 }
 
 /// An error under a request's own id, for a client that is to come back later.
-pub(super) fn later(refusal: Refusal, message: [Bytes; 3], seconds: u64) -> Reply {
+pub(super) fn later(refusal: Refusal, message: Pieces, seconds: u64) -> Reply {
     let mut reply = self::message(message);
     *reply.status_mut() = refusal.status();
     mark(&mut reply, refusal);
@@ -153,7 +154,9 @@ fn with(status: StatusCode, content_type: Option<&'static str>, body: ReplyBody)
 
 impl ReplyBody {
     fn whole(bytes: Bytes) -> Self {
-        Self::Whole([bytes, Bytes::new(), Bytes::new()])
+        let mut pieces = Pieces::default();
+        pieces[PAYLOAD] = bytes;
+        Self::Whole(pieces)
     }
 
     /// The next piece of one that is not here as a whole; `None` at its end.

@@ -4,6 +4,7 @@
 //! with signs of life, that can be taken up again after a broken connection. A client that disconnects has not
 //! cancelled: the call goes on.
 
+use std::borrow::Cow;
 use std::future::poll_fn;
 use std::sync::Arc;
 
@@ -210,7 +211,7 @@ fn copied(headers: &HeaderMap) -> HeaderMap {
 async fn call(
     front: &Arc<Front>,
     session: &Arc<Session>,
-    (id, method, params): (RawJson, String, Option<RawJson>),
+    (id, method, params): (RawJson, Cow<'static, str>, Option<RawJson>),
     headers: &mut HeaderMap,
     takes_pieces: bool,
 ) -> Reply {

@@ -4,6 +4,7 @@
 
 mod without_session;
 
+use std::borrow::Cow;
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -189,7 +190,7 @@ impl Piped {
     async fn request(
         self: &Arc<Self>,
         id: RawJson,
-        method: String,
+        method: Cow<'static, str>,
         params: Option<RawJson>,
         headers: Option<HeaderMap>,
     ) {

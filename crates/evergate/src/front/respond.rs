@@ -8,29 +8,32 @@ use super::event_stream::extend_on_one_line;
 use crate::gateway::Answer;
 use crate::gateway::error_body::{INTERNAL, INVALID_REQUEST, plain};
 
-/// In three pieces, so that a large result is not copied.
-pub(super) fn pieces(id: &RawJson, answer: &Answer) -> [Bytes; 3] {
-    let (field, payload) = match answer {
-        Answer::Result(result) => ("result", result.to_bytes()),
-        Answer::Error(error) => ("error", error.to_bytes()),
-        Answer::Cancelled => {
-            ("error", plain(INVALID_REQUEST, "the request was cancelled").to_bytes())
-        }
+/// A message, one piece behind the other. Only one of them may be large.
+pub(super) type Pieces = [Bytes; 5];
+/// Which.
+pub(super) const PAYLOAD: usize = 3;
+
+const BEFORE_ID: &[u8] = b"{\"jsonrpc\":\"2.0\",\"id\":";
+const BEFORE_RESULT: &[u8] = b",\"result\":";
+const BEFORE_ERROR: &[u8] = b",\"error\":";
+
+/// In pieces, so that nothing is copied: what is small is put together where it is sent.
+pub(super) fn pieces(id: &RawJson, answer: &Answer) -> Pieces {
+    let error = |message| (BEFORE_ERROR, message);
+    let (before, payload) = match answer {
+        Answer::Result(result) => (BEFORE_RESULT, result.to_bytes()),
+        Answer::Error(message) => error(message.to_bytes()),
+        Answer::Cancelled => error(plain(INVALID_REQUEST, "the request was cancelled").to_bytes()),
         // Whoever takes pieces does not come here with them.
-        Answer::Pieces(_) => ("error", plain(INTERNAL, "the result is not complete").to_bytes()),
+        Answer::Pieces(_) => error(plain(INTERNAL, "the result is not complete").to_bytes()),
     };
-    [head(id, field), payload, Bytes::from_static(b"}")]
+    let [opening, before, end] = [BEFORE_ID, before, b"}"].map(Bytes::from_static);
+    [opening, id.to_bytes(), before, payload, end]
 }
 
 /// What stands before a result that is still arriving.
 pub(super) fn result_head(id: &RawJson) -> Bytes {
-    head(id, "result")
-}
-
-fn head(id: &RawJson, field: &str) -> Bytes {
-    [b"{\"jsonrpc\":\"2.0\",\"id\":", id.as_bytes(), b",\"", field.as_bytes(), b"\":"]
-        .concat()
-        .into()
+    [BEFORE_ID, id.as_bytes(), BEFORE_RESULT].concat().into()
 }
 
 /// In one piece without line breaks.

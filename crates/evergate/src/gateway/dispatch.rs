@@ -25,7 +25,6 @@ use super::stateless::tasks;
 use crate::cancelled::cancelled;
 use crate::observed::{LONGEST_NAME, Recording};
 
-const TOOLS_CALL: &str = "tools/call";
 /// How long a call waits for its server to be told what to log.
 const TOLD_WITHIN: Duration = Duration::from_secs(2);
 
@@ -153,7 +152,7 @@ impl Gateway {
         self: &Arc<Self>,
         client: &Arc<Client>,
         id: &RawJson,
-        method: String,
+        method: Cow<'static, str>,
         params: Option<RawJson>,
         context: &RequestContext,
     ) -> Answer {
@@ -221,13 +220,13 @@ impl Gateway {
     async fn dispatch(
         self: &Arc<Self>,
         client: &Arc<Client>,
-        method: String,
+        method: Cow<'static, str>,
         params: Option<RawJson>,
         context: &RequestContext,
         guard: &CallGuard,
     ) -> Answer {
-        if method == TOOLS_CALL {
-            return self.call_tool(client, params, context, guard).await;
+        if method == "tools/call" {
+            return self.call_tool(client, method, params, context, guard).await;
         }
         // In a box, so that tool calls, which are most, need not move room for the rest about.
         Box::pin(self.dispatch_others(client, method, params, context, guard)).await
@@ -236,6 +235,7 @@ impl Gateway {
     async fn call_tool(
         self: &Arc<Self>,
         client: &Arc<Client>,
+        method: Cow<'static, str>,
         params: Option<RawJson>,
         context: &RequestContext,
         guard: &CallGuard,
@@ -255,7 +255,7 @@ impl Gateway {
         let renamed = renamed.map(|params| call.renamed(params, &owner.own));
         let (progress_token, trace) = (call.progress_token, call.trace);
         let forwarded = Forward {
-            method: Cow::Borrowed(TOOLS_CALL),
+            method,
             params: renamed.or(params),
             tool: Some(owner.own),
             progress_token,
@@ -269,7 +269,7 @@ impl Gateway {
     async fn dispatch_others(
         self: &Arc<Self>,
         client: &Arc<Client>,
-        method: String,
+        method: Cow<'static, str>,
         params: Option<RawJson>,
         context: &RequestContext,
         guard: &CallGuard,
@@ -286,7 +286,7 @@ impl Gateway {
             return invalid(params::BAD_META);
         };
         let mut forwarded = Forward {
-            method: method.into(),
+            method,
             params: params.clone(),
             tool: None,
             progress_token,

@@ -13,6 +13,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::time::Instant;
 
 use super::super::body::ReplyBody;
+use super::super::respond::Pieces;
 use super::date;
 use super::patience::Patience;
 use super::request_head::Terms;
@@ -117,10 +118,13 @@ impl<W: AsyncWrite + Unpin> Writing<W> {
     /// Sends a body that is here as a whole.
     pub(super) async fn whole(
         &mut self,
-        [first, second, third]: [Bytes; 3],
+        [opening, id, before, payload, end]: Pieces,
         patience: &mut Patience,
     ) -> io::Result<()> {
-        self.send(first.chain(second).chain(third), patience).await
+        for piece in [opening, id, before] {
+            self.text().extend_from_slice(&piece);
+        }
+        self.send(payload.chain(end), patience).await
     }
 
     /// Tells a client to send its body.

@@ -1,5 +1,6 @@
 //! Requests that bring everything along (2026-07-28), on a stream for everything.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ impl Piped {
     pub(super) async fn request_without_session(
         self: &Arc<Self>,
         id: RawJson,
-        method: String,
+        method: Cow<'static, str>,
         params: Option<RawJson>,
         headers: Option<HeaderMap>,
     ) {
@@ -40,7 +41,7 @@ impl Piped {
     async fn begin(
         self: &Arc<Self>,
         id: &RawJson,
-        method: String,
+        method: Cow<'static, str>,
         params: Option<RawJson>,
         headers: Option<HeaderMap>,
     ) -> Result<(), RawJson> {

@@ -1,5 +1,6 @@
 //! One call of a client without a session, over as many requests as it takes.
 
+use std::borrow::Cow;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -37,7 +38,7 @@ pub(crate) struct StatelessCall {
     pub(crate) stream: Outlet,
     pub(super) client: Arc<Client>,
     pub(super) rounds: Arc<Rounds>,
-    method: String,
+    method: Cow<'static, str>,
     /// Of its first request.
     params: Option<RawJson>,
     running: Running,
@@ -92,7 +93,7 @@ impl Gateway {
         self: &Arc<Self>,
         client: &Arc<Client>,
         id: RawJson,
-        (method, params): (String, Option<RawJson>),
+        (method, params): (Cow<'static, str>, Option<RawJson>),
         envelope: Envelope,
         stream: Outlet,
         headers: Option<Arc<HeaderMap>>,
@@ -259,7 +260,7 @@ impl StatelessCall {
             stream: Outlet::Nowhere,
             client: Arc::new(client),
             rounds: Arc::new(Rounds::new(0, true, envelope, Answers::new())),
-            method: "tools/call".to_owned(),
+            method: "tools/call".into(),
             params: None,
             running: Running::Here(Box::pin(calling)),
         }
