@@ -163,7 +163,7 @@ fn ordinary(whole: &Bytes, text: &[u8]) -> Option<Message> {
     }
 }
 
-/// Most requests are for one of them.
+/// The method that most requests are for needs no memory.
 fn owned_method(method: &str) -> Cow<'static, str> {
     if method == TOOLS_CALL { Cow::Borrowed(TOOLS_CALL) } else { method.to_owned().into() }
 }

@@ -9,6 +9,7 @@
 
 mod support;
 
+mod first_listing;
 mod half_open;
 mod isolation;
 mod partition;
