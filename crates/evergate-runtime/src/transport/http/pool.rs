@@ -23,7 +23,7 @@ struct Idle {
 }
 
 /// After that the system is asked whether its server has hung up. In a crowd, where the next request follows at once, that
-/// would cost each call a fiftieth, and there are others under way to whom the same happens.
+/// would be one more system call for each, and there are others under way to whom the same happens.
 pub(super) const ASKED_AFTER: Duration = Duration::from_millis(1);
 const MAX_IDLE: usize = 256;
 
