@@ -29,6 +29,8 @@ pub struct ServerRequest {
     pub params: Option<RawJson>,
     /// How it was found out whom it is for.
     pub attribution: Attribution,
+    /// The number of the call whose handlers get it, if [`CallBuilder::number`](crate::CallBuilder::number) gave it one.
+    pub call: Option<u64>,
     pub(crate) progress: mpsc::Sender<RawJson>,
 }
 

@@ -28,6 +28,7 @@
 //! 6. `retry`: if no answer came: was the session lost, may it be sent again, how long to wait.
 //! 7. `catalog`: what the servers offer, last good; `observe`: what the outside can watch.
 
+mod alarm;
 mod call;
 mod catalog;
 mod connection;
@@ -49,6 +50,8 @@ mod slot;
 mod tasks;
 mod transport;
 
+#[doc(hidden)]
+pub use alarm::Alarm;
 pub use call::{CallBuilder, Reply, Report, ResultStream};
 pub use catalog::{CacheHint, CacheHints, Catalog, InvalidCatalog, Item, ServerCatalog};
 pub use connection::{Progress, Protocol};

@@ -10,7 +10,6 @@
 //! | `/`, `/dashboard/…` | the dashboard ([`page`]) |
 //! | `/close` | drains and ends the process ([`operators`]) |
 
-mod alarm;
 mod arriving;
 pub(crate) mod body;
 mod bucket;
@@ -28,6 +27,7 @@ pub(crate) mod origin_guard;
 mod page;
 mod piped;
 pub(crate) mod places;
+pub(crate) mod request;
 mod respond;
 pub(crate) mod session_id;
 pub(crate) mod sessions;
@@ -41,9 +41,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_REQUEST_HEADERS, VARY,
+    ACCESS_CONTROL_EXPOSE_HEADERS, VARY,
 };
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use http::{HeaderValue, Method, StatusCode};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -51,14 +51,15 @@ use crate::config::Secret;
 use crate::dashboard;
 use crate::gateway::Gateway;
 use crate::gateway::error_body::Refusal;
-use body::ReplyBody;
+use body::Response;
 use keys::{Caller, Keyring};
 use legacy_sse::SseStreams;
 use origin_guard::OriginGuard;
+use request::{Headers, Request, visible};
 use sessions::Sessions;
 
 /// In a box: it passes many hands, and is large.
-pub(crate) type Reply = Box<Response<ReplyBody>>;
+pub(crate) type Reply = Box<Response>;
 
 /// Everything behind the listener.
 #[derive(Debug)]
@@ -158,8 +159,8 @@ impl Front {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let reply = self.answer_uncounted(face, &mut request).await;
-        if let Some(refusal) = reply.extensions().get::<Refusal>() {
-            self.gateway.observed.metrics.refused(*refusal);
+        if let Some(refusal) = reply.refusal {
+            self.gateway.observed.metrics.refused(refusal);
         }
         reply
     }
@@ -170,37 +171,37 @@ impl Front {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         // Whoever probes, by whatever name and address, learns one bit.
-        if matches!(*request.method(), Method::GET | Method::HEAD) {
-            match request.uri().path() {
+        if matches!(request.method, Method::GET | Method::HEAD) {
+            match request.uri.path() {
                 "/livez" => return body::text(StatusCode::OK, "ok\n"),
-                "/readyz" => return health::ready(self, face, request.headers()),
+                "/readyz" => return health::ready(self, face, &request.headers),
                 _ => {}
             }
         }
         let policy = self.policy();
         let guard = policy.guard_of(face);
         let for_operators = self.is_for_operators(face);
-        let allowed_origin = match guard.check(request.headers()) {
+        let allowed_origin = match guard.check(&request.headers) {
             Ok(origin) => origin,
             Err(refused) => {
                 tracing::debug!(what = %refused, "refused");
-                if for_operators && operators::has(request.uri().path()) {
+                if for_operators && operators::has(request.uri.path()) {
                     return Box::pin(operators::turn_away(refused, request)).await;
                 }
                 return turned_away(Refusal::ForbiddenOrigin, request).await;
             }
         };
-        if for_operators && let Some(file) = dashboard::file(request.uri().path()) {
+        if for_operators && let Some(file) = dashboard::file(request.uri.path()) {
             return Box::pin(page::answer(file, request)).await;
         }
-        if for_operators && operators::has(request.uri().path()) {
+        if for_operators && operators::has(request.uri.path()) {
             // Large and rare, and not for other origins.
             return Box::pin(operators::answer(self, face, &policy, request)).await;
         }
-        if !for_operators && operators::has(request.uri().path()) {
+        if !for_operators && operators::has(request.uri.path()) {
             return Box::pin(operators::elsewhere(request)).await;
         }
-        let preflight = request.method() == Method::OPTIONS && allowed_origin.is_some();
+        let preflight = request.method == Method::OPTIONS && allowed_origin.is_some();
         let mut reply = if preflight {
             body::empty(StatusCode::NO_CONTENT)
         } else {
@@ -208,7 +209,7 @@ impl Front {
         };
         if let Some(origin) = allowed_origin {
             // Those of a request that was answered may be gone by now, and nobody asks them then.
-            allow_origin(reply.headers_mut(), origin, request.headers());
+            allow_origin(&mut reply, origin, &request.headers);
         }
         reply
     }
@@ -223,16 +224,16 @@ impl Front {
         B: http_body::Body<Data = bytes::Bytes> + Send + Unpin,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let caller = match policy.keyring.identify(request.headers()) {
+        let caller = match policy.keyring.identify(&request.headers) {
             Ok(caller) => caller,
             Err(denied) => {
-                tracing::debug!(why = %denied, path = request.uri().path(), "unauthorized");
+                tracing::debug!(why = %denied, path = request.uri.path(), "unauthorized");
                 return turned_away(Refusal::Unauthorized, request).await;
             }
         };
         // From here on the key is nobody's business.
-        policy.keyring.hide(request.headers_mut());
-        let path = request.uri().path().trim_end_matches('/');
+        policy.keyring.hide(&mut request.headers);
+        let path = request.uri.path().trim_end_matches('/');
         // By far most.
         let is_client = face == Face::Public && caller.may_use_mcp();
         if path == "/mcp" && is_client {
@@ -245,10 +246,10 @@ impl Front {
         if !is_client && is_for_clients(&path) {
             return turned_away(Refusal::Forbidden, request).await;
         }
-        if path == "/health" && matches!(*request.method(), Method::GET | Method::HEAD) {
+        if path == "/health" && matches!(request.method, Method::GET | Method::HEAD) {
             let sees_all = self.is_for_operators(face)
                 && caller.is_admin()
-                && operators::may_come(policy.guard_of(face), request.headers()).is_ok();
+                && operators::may_come(policy.guard_of(face), &request.headers).is_ok();
             return health::report(self, &caller, sees_all);
         }
         Box::pin(self.route_others(&path, caller, request)).await
@@ -264,8 +265,8 @@ impl Front {
         B: http_body::Body<Data = bytes::Bytes> + Send + Unpin,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let get = matches!(*request.method(), Method::GET | Method::HEAD);
-        let post = request.method() == Method::POST;
+        let get = matches!(request.method, Method::GET | Method::HEAD);
+        let post = request.method == Method::POST;
         match path {
             "/sse" if get => legacy_sse::open(self, caller, request),
             "/message" if post => legacy_sse::message(self, caller, request).await,
@@ -330,27 +331,27 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let mut reply = body::refusal(refusal);
-    if !Box::pin(incoming::discard(unread.body_mut())).await {
-        body::close_after(&mut reply);
+    if !Box::pin(incoming::discard(&mut unread.body)).await {
+        reply.closes = true;
     }
     reply
 }
 
 /// For clients in a browser.
-fn allow_origin(headers: &mut HeaderMap, origin: HeaderValue, asked: &HeaderMap) {
-    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    headers.insert(VARY, HeaderValue::from_static("origin"));
+fn allow_origin(reply: &mut Reply, origin: HeaderValue, asked: &Headers) {
+    reply.set(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    reply.set(VARY, HeaderValue::from_static("origin"));
     let methods = HeaderValue::from_static("GET, POST, DELETE, OPTIONS");
-    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
-    headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, allowed_headers(asked));
-    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("mcp-session-id"));
+    reply.set(ACCESS_CONTROL_ALLOW_METHODS, methods);
+    reply.set(ACCESS_CONTROL_ALLOW_HEADERS, allowed_headers(asked));
+    reply.set(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("mcp-session-id"));
 }
 
 /// All that clients send. What tools want repeated in headers has names of their own.
-fn allowed_headers(asked: &HeaderMap) -> HeaderValue {
+fn allowed_headers(asked: &Headers) -> HeaderValue {
     let always = "content-type, accept, authorization, x-api-key, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, last-event-id";
-    let asked = asked.get_all(ACCESS_CONTROL_REQUEST_HEADERS).iter();
-    let asked = asked.filter_map(|names| names.to_str().ok()).flat_map(|names| names.split(','));
+    let asked = asked.get_all("access-control-request-headers");
+    let asked = asked.filter_map(visible).flat_map(|names| names.split(','));
     let params = asked.map(str::trim).filter(|name| {
         name.get(..10).is_some_and(|start| start.eq_ignore_ascii_case("mcp-param-"))
     });

@@ -7,7 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use evergate_runtime::{MemoryConnector, Settings};
 use evergate_testkit::{MemoryServer, Server};
-use http::{HeaderMap, Request, StatusCode};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
+use http::{Request, StatusCode};
 use http_body_util::StreamBody;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{Instant, timeout};
@@ -18,6 +19,7 @@ use crate::front::body::ReplyBody;
 use crate::front::http1::echo;
 use crate::front::keys::{KeyEntry, Keyring};
 use crate::front::origin_guard::OriginGuard;
+use crate::front::request;
 use crate::front::session_id::SessionKeys;
 use crate::front::sessions::Sessions;
 use crate::front::{Face, Front, Place, Policy};
@@ -112,19 +114,25 @@ impl World {
         let (parts, pieces) = request.into_parts();
         let frames =
             pieces.into_iter().map(|piece| Ok::<_, std::io::Error>(http_body::Frame::data(piece)));
-        let request =
-            Request::from_parts(parts, StreamBody::new(futures_util::stream::iter(frames)));
+        let request = request::Request {
+            method: parts.method,
+            uri: parts.uri,
+            is_old: false,
+            headers: parts.headers.iter().collect(),
+            body: StreamBody::new(futures_util::stream::iter(frames)),
+        };
         let front = self.front.clone();
         let (seen, rest) = self.runtime.block_on(async move {
             let reply = timeout(BEGUN, front.answer(Face::Public, Box::new(request)))
                 .await
                 .expect("a request is never answered");
-            let (parts, mut body) = reply.into_parts();
-            let (body_read, ended) = glance(&mut body).await;
-            (
-                Seen { status: parts.status, headers: parts.headers, body: body_read },
-                (!ended).then_some(body),
-            )
+            let mut headers = HeaderMap::from_iter(reply.headers);
+            headers.extend(
+                reply.content_type.map(|kind| (CONTENT_TYPE, HeaderValue::from_static(kind))),
+            );
+            let mut rest = reply.body;
+            let (body, ended) = glance(&mut rest).await;
+            (Seen { status: reply.status, headers, body }, (!ended).then_some(rest))
         });
         assert_ne!(
             seen.status,

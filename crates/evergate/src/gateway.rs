@@ -57,11 +57,12 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, Isolation, Server};
+use crate::front::request::Headers;
 use crate::observed::{self, Observed};
 use crate::tasks::Tasks;
 use crate::telemetry;
 use buffers::Buffers;
-use client::{Client, Kind, Scope, Uid, everything, unprintable};
+use client::{Client, Kind, Scope, Uid, everything};
 use clients::Clients;
 use isolation::PastFailures;
 use stateless::{Parked, Principals};
@@ -192,11 +193,11 @@ impl Gateway {
 
     /// Takes the headers of a client's request, if any server is to see some of them; those that say where it stands in
     /// a trace are for all servers.
-    pub(crate) fn to_pass_on(&self, headers: &mut HeaderMap) -> Option<Arc<HeaderMap>> {
+    pub(crate) fn to_pass_on(&self, headers: &Headers) -> Option<Arc<HeaderMap>> {
         if self.passes_headers() {
-            return Some(unprintable(std::mem::take(headers)));
+            return Some(Arc::new(headers.to_map()));
         }
-        telemetry::is_in(headers).then(|| unprintable(telemetry::only(headers)))
+        telemetry::is_in(headers).then(|| Arc::new(headers.to_map_of(telemetry::carries)))
     }
 
     pub(crate) fn passes_headers(&self) -> bool {

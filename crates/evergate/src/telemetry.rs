@@ -27,7 +27,7 @@ use std::time::Duration;
 use evergate_runtime::{RawJson, wire};
 use http::HeaderMap;
 
-pub(crate) use carriers::{from_meta, is_in, only};
+pub(crate) use carriers::{carries, from_meta, is_in};
 #[cfg(feature = "otel")]
 pub(crate) use exporter::Exporter;
 #[cfg(feature = "otel")]

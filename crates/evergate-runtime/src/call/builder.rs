@@ -149,6 +149,13 @@ impl CallBuilder {
         self
     }
 
+    /// Which of its caller's calls it is: handlers that several share are told with a
+    /// [`ServerRequest`](crate::ServerRequest).
+    pub fn number(mut self, number: u64) -> Self {
+        self.track(|track| track.number = Some(number));
+        self
+    }
+
     /// Headers for this call's own request, for resuming the stream its answer comes on and for answering what the
     /// server asks on that stream, in place of the server's of the same name. Should the server refuse them (401),
     /// this call fails and no other, unless all they say is where it stands in a trace (`traceparent`, `tracestate`,

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
+use crate::alarm::Alarm;
 use crate::connection::{CallTrack, Pulse};
 
 /// The time limits of one call.
@@ -43,11 +44,13 @@ impl CallClock {
     pub(super) async fn expired(&self) {
         loop {
             let expires = self.expires_at();
-            if expires <= Instant::now() {
-                return;
-            }
             tokio::select! {
-                () = sleep_until(expires) => {}
+                biased;
+                () = Alarm::at(expires) => {
+                    if self.expires_at() <= expires {
+                        return;
+                    }
+                }
                 // An answer moves it to an earlier time than the one waited for.
                 () = self.is_told() => {}
             }

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use bytes::{Bytes, BytesMut};
 use tokio::time::{Instant, Sleep, sleep_until};
-use tokio_util::sync::WaitForCancellationFutureOwned;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::Call;
 use super::admission::Admitted;
@@ -69,6 +69,11 @@ impl ResultStream {
             over: false,
         };
         Self(Box::new(pieces))
+    }
+
+    /// Gives up when this token is cancelled, in place of one that the call was given.
+    pub fn cancel(&mut self, token: CancellationToken) {
+        self.0.cancelled = Some(Box::pin(token.cancelled_owned()));
     }
 
     /// The next piece; `None` when the result is complete.

@@ -294,6 +294,7 @@ impl Call {
             method: wanted.method,
             params: params.transpose().map_err(unusable)?,
             attribution: Attribution::Call,
+            call: self.track.as_ref().and_then(|track| track.number),
             progress,
         };
         let own = self.track.as_ref().and_then(|track| track.handlers.clone());

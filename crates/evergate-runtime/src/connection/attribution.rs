@@ -12,6 +12,8 @@ use crate::handlers::{Attribution, Handlers};
 pub(super) struct Asked {
     pub(super) handlers: Arc<Handlers>,
     pub(super) attribution: Attribution,
+    /// The number of the call whose handlers they are.
+    pub(super) number: Option<u64>,
     calls: Vec<Arc<CallWatch>>,
 }
 
@@ -26,30 +28,39 @@ impl Asked {
     ) -> Self {
         if let Some(call) = cause {
             return match call.handlers() {
-                Some(handlers) => Self::new(handlers, Attribution::Call, vec![call.clone()]),
-                None => Self::new(hub, Attribution::Nobody, Vec::new()),
+                Some(handlers) => {
+                    Self::new(handlers, Attribution::Call, call.number(), vec![call.clone()])
+                }
+                None => Self::new(hub, Attribution::Nobody, None, Vec::new()),
             };
         }
         let mut calls: Vec<Arc<CallWatch>> = Vec::new();
         for call in in_flight.filter(|call| call.handlers().is_some()) {
             if calls.last().is_some_and(|other| !call.has_same_caller(other)) {
-                return Self::new(hub, Attribution::Ambiguous, Vec::new());
+                return Self::new(hub, Attribution::Ambiguous, None, Vec::new());
             }
             calls.push(call.clone());
         }
         // The newest call is the likeliest to be meant; the time of all of them stands still.
-        let newest = calls.iter().max_by_key(|call| call.id()).and_then(|call| call.handlers());
-        match newest.cloned() {
-            Some(handlers) => Self::new(&handlers, Attribution::OnlyCaller, calls),
-            None => Self::new(hub, Attribution::Nobody, calls),
+        let newest = calls.iter().max_by_key(|call| call.id());
+        match newest.and_then(|call| Some((call.handlers()?.clone(), call.number()))) {
+            Some((handlers, number)) => {
+                Self::new(&handlers, Attribution::OnlyCaller, number, calls)
+            }
+            None => Self::new(hub, Attribution::Nobody, None, calls),
         }
     }
 
-    fn new(handlers: &Arc<Handlers>, attribution: Attribution, calls: Vec<Arc<CallWatch>>) -> Self {
+    fn new(
+        handlers: &Arc<Handlers>,
+        attribution: Attribution,
+        number: Option<u64>,
+        calls: Vec<Arc<CallWatch>>,
+    ) -> Self {
         for track in calls.iter().filter_map(|call| call.track()) {
             track.asked();
         }
-        Self { handlers: handlers.clone(), attribution, calls }
+        Self { handlers: handlers.clone(), attribution, number, calls }
     }
 
     /// Resolves when every call it may be about has ended; never for a request that is about none.

@@ -47,6 +47,8 @@ pub(crate) struct CallTrack {
     pub(crate) handlers: Option<Arc<Handlers>>,
     /// Tells calls of one caller from those of others, where several share a connection.
     pub(crate) caller: Option<u64>,
+    /// Tells it from its caller's other calls.
+    pub(crate) number: Option<u64>,
     /// Headers for its own requests.
     pub(crate) headers: Option<HeaderMap>,
     seen: Mutex<Seen>,
@@ -194,6 +196,11 @@ impl CallWatch {
             (_, _, Some(mine), Some(theirs)) => Arc::ptr_eq(mine, theirs),
             _ => false,
         }
+    }
+
+    /// Its caller's number for it.
+    pub(crate) fn number(&self) -> Option<u64> {
+        self.track.as_ref()?.number
     }
 
     /// Who answers what the server asks because of it.

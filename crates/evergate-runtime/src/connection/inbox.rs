@@ -359,6 +359,7 @@ impl Inbox {
             method,
             params,
             attribution: asked.attribution,
+            call: asked.number,
             progress,
         };
         tokio::select! {

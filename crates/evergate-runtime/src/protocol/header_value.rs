@@ -21,8 +21,8 @@ pub(crate) fn encode(text: &str) -> HeaderValue {
 }
 
 /// The text that was meant; `None` if nothing can have been meant by it.
-pub fn decode(value: &HeaderValue) -> Option<Cow<'_, str>> {
-    let text = value.to_str().ok()?.trim_matches([' ', '\t']);
+pub fn decode(text: &str) -> Option<Cow<'_, str>> {
+    let text = text.trim_matches([' ', '\t']);
     let Some(encoded) = text.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX)) else {
         return Some(text.into());
     };
@@ -64,18 +64,16 @@ mod tests {
     #[test]
     fn what_cannot_be_meant_is_nothing() {
         for bad in ["=?base64?%?=", "=?base64?/w==?="] {
-            let value = HeaderValue::from_static(bad);
-            assert_eq!(decode(&value), None, "{bad}");
+            assert_eq!(decode(bad), None, "{bad}");
         }
-        let padded = HeaderValue::from_static("\ta ");
-        assert_eq!(decode(&padded).as_deref(), Some("a"));
+        assert_eq!(decode("\ta ").as_deref(), Some("a"));
     }
 
     proptest! {
         #[test]
         fn whatever_goes_in_comes_out(text in any::<String>()) {
             let value = encode(&text);
-            let read = decode(&value);
+            let read = value.to_str().ok().and_then(decode);
             prop_assert_eq!(read.as_deref(), Some(&*text));
         }
     }

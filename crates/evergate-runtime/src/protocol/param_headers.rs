@@ -116,7 +116,8 @@ pub(crate) fn wrong_param_header<'a>(
         if value.is_none() && is_beyond_exact(argument) {
             return false;
         }
-        let read = value.filter(|_| another.is_none()).and_then(decode);
+        let read = value.filter(|_| another.is_none()).and_then(|value| value.to_str().ok());
+        let read = read.and_then(decode);
         !read.is_some_and(|read| read == text || (argument.is_number() && same(&read, &text)))
     });
     wrong.map(|header| header.name.as_str())

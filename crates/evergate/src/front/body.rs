@@ -5,17 +5,29 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use futures_util::Stream;
-use http::header::{ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use http::{HeaderValue, Response, StatusCode};
+use http::header::{ALLOW, CACHE_CONTROL, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::{HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
 use serde_json::Value;
 
 use super::Reply;
 use super::arriving::{Arriving, BrokeOff};
-use super::http1::spare;
 use super::respond::{PAYLOAD, Pieces};
 use crate::gateway::error_body::Refusal;
 use crate::metrics::Format;
+
+/// A response. Hardly any has more headers than those that all have, so that there is no map of them.
+#[derive(Debug)]
+pub(crate) struct Response {
+    pub(crate) status: StatusCode,
+    pub(crate) content_type: Option<&'static str>,
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    /// The connection ends with it: a client that is not told would send its next request into nothing.
+    pub(crate) closes: bool,
+    /// What was refused, for whoever counts that.
+    pub(crate) refusal: Option<Refusal>,
+    pub(crate) body: ReplyBody,
+}
 
 /// A large result is sent as the bytes it came in, between small pieces.
 pub(crate) enum ReplyBody {
@@ -73,10 +85,9 @@ pub(super) fn arriving(arriving: Arriving) -> Reply {
 pub(super) fn events(stream: impl Stream<Item = Bytes> + Send + 'static) -> Reply {
     let body = ReplyBody::Events(Box::pin(stream));
     let mut reply = with(StatusCode::OK, Some("text/event-stream"), body);
-    let headers = reply.headers_mut();
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
+    reply.set(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     // Asks reverse proxies in front not to hold events back.
-    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    reply.set(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
     reply
 }
 
@@ -90,64 +101,76 @@ pub(super) fn refusal(refusal: Refusal) -> Reply {
 /// An error under a request's own id, for a client that is to come back later.
 pub(super) fn later(refusal: Refusal, message: Pieces, seconds: u64) -> Reply {
     let mut reply = self::message(message);
-    *reply.status_mut() = refusal.status();
+    reply.status = refusal.status();
     mark(&mut reply, refusal);
-    reply.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
+    reply.set(RETRY_AFTER, HeaderValue::from(seconds));
     reply
 }
 
 /// What a refusal says besides its words: when to come back, with what, and whether over this connection.
 pub(super) fn mark(reply: &mut Reply, refusal: Refusal) {
-    // For whoever counts them.
-    reply.extensions_mut().insert(refusal);
+    reply.refusal = Some(refusal);
     match refusal {
         Refusal::TooManySessions | Refusal::TooManyRequests => {
-            reply.headers_mut().insert(RETRY_AFTER, RETRY_LATER);
+            reply.set(RETRY_AFTER, RETRY_LATER);
         }
         Refusal::Draining | Refusal::OutOfMemory => {
-            reply.headers_mut().insert(RETRY_AFTER, RETRY_LATER);
-            close_after(reply);
+            reply.set(RETRY_AFTER, RETRY_LATER);
+            reply.closes = true;
         }
         Refusal::Unauthorized => {
             ask_for_key(reply);
         }
         // The rest of it stays unread.
-        Refusal::TooLarge => close_after(reply),
+        Refusal::TooLarge => reply.closes = true,
         _ => {}
     }
 }
 
 /// Says what is missing.
 pub(super) fn ask_for_key(reply: &mut Reply) {
-    reply.headers_mut().insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-}
-
-/// Says that the connection ends with this reply: a client that did not know would send its next request into nothing.
-pub(super) fn close_after(reply: &mut Reply) {
-    reply.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    reply.set(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
 }
 
 /// Something about the connection, after which it ends.
 pub(super) fn last_word(status: StatusCode, text: Bytes) -> Reply {
     let mut reply = with(status, Some("application/json"), ReplyBody::whole(text));
-    close_after(&mut reply);
+    reply.closes = true;
     reply
 }
 
 pub(super) fn wrong_method(allowed: &'static str) -> Reply {
     let mut reply = refusal(Refusal::WrongMethod);
-    reply.headers_mut().insert(ALLOW, HeaderValue::from_static(allowed));
+    reply.set(ALLOW, HeaderValue::from_static(allowed));
     reply
 }
 
 fn with(status: StatusCode, content_type: Option<&'static str>, body: ReplyBody) -> Reply {
-    let mut reply = Box::new(Response::new(body));
-    *reply.headers_mut() = spare::headers();
-    *reply.status_mut() = status;
-    if let Some(content_type) = content_type {
-        reply.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+    Box::new(Response {
+        status,
+        content_type,
+        headers: Vec::new(),
+        closes: false,
+        refusal: None,
+        body,
+    })
+}
+
+// === impl Response ===
+
+impl Response {
+    /// Sets a header, in place of any of that name.
+    pub(super) fn set(&mut self, name: HeaderName, value: HeaderValue) {
+        self.headers.retain(|(known, _)| *known != name);
+        self.headers.push((name, value));
     }
-    reply
+
+    /// Sets a header unless it is set.
+    pub(super) fn set_default(&mut self, name: HeaderName, value: HeaderValue) {
+        if !self.headers.iter().any(|(known, _)| *known == name) {
+            self.headers.push((name, value));
+        }
+    }
 }
 
 // === impl ReplyBody ===

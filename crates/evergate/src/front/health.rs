@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use evergate_runtime::StateKind;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use serde_json::{Map, Value, json};
 
 use super::keys::Caller;
+use super::request::Headers;
 use super::{Face, Front, Reply, body};
 use crate::admin::per_client;
 use crate::config::Isolation;
@@ -14,7 +15,7 @@ use crate::gateway::Gateway;
 
 /// `200` if every required server is connected and requests are taken, else `503`, and why. Which servers those are is told
 /// to those who may know.
-pub(super) fn ready(front: &Front, face: Face, headers: &HeaderMap) -> Reply {
+pub(super) fn ready(front: &Front, face: Face, headers: &Headers) -> Reply {
     let gateway = &front.gateway;
     if gateway.draining.is_cancelled() {
         return body::json(

@@ -11,7 +11,7 @@ pub(crate) mod echo;
 mod patience;
 mod reading;
 mod request_head;
-pub(crate) mod spare;
+mod spare;
 mod writing;
 
 use std::future::{Future, poll_fn};
@@ -21,13 +21,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, StatusCode};
+use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::arriving::BrokeOff;
 use super::body::{self, ReplyBody};
+use super::request::Request;
 use super::{Reply, respond};
 use crate::cancelled::cancelled;
 use crate::gateway::error_body::{INVALID_REQUEST, came_too_late};
@@ -213,15 +214,14 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
     /// Puts a reply down to be sent; with what is left of it, and whether the connection goes on after it. Apart from the
     /// sending, which would keep all of it.
     fn put_down(&mut self, reply: Reply, mut terms: Terms) -> (bool, Option<(ReplyBody, End)>) {
-        let (parts, body) = reply.into_parts();
         if !self.inlet.lock().finish() {
             terms.keep_alive = false;
             self.linger = LINGER_ON;
         }
         terms.keep_alive &= self.stop.since.is_none();
-        let has_body = !terms.is_head && !is_bodiless(parts.status);
-        let end = match &body {
-            _ if is_bodiless(parts.status) => End::NoBody,
+        let has_body = !terms.is_head && !is_bodiless(reply.status);
+        let end = match &reply.body {
+            _ if is_bodiless(reply.status) => End::NoBody,
             ReplyBody::Whole(pieces) => {
                 End::Length(pieces.iter().map(|piece| piece.len() as u64).sum())
             }
@@ -229,9 +229,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
             _ if terms.is_old => End::Close,
             _ => End::Chunks,
         };
-        let goes_on = self.writing.head(parts.status, &parts.headers, end, terms);
-        spare::keep_headers(parts.headers);
-        let left = if has_body { self.writing.put(body) } else { None };
+        let goes_on = self.writing.head(&reply, end, terms);
+        let left = if has_body { self.writing.put(reply.body) } else { None };
         (goes_on, left.map(|body| (body, end)))
     }
 

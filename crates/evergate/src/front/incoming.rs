@@ -8,19 +8,20 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use evergate_runtime::wire::{self, Message, Messages};
-use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::BodyExt as _;
 use serde::de::IgnoredAny;
 use tokio::time::timeout;
 
+use super::request::{Headers, visible};
 use crate::gateway::buffers::Buffers;
 use crate::gateway::error_body::Refusal;
 use crate::gateway::handshake;
 
-pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-pub(super) const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+pub(super) const SESSION_ID: &str = "mcp-session-id";
+pub(super) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+pub(super) const LAST_EVENT_ID: &str = "last-event-id";
+const ACCEPT: &str = "accept";
+const CONTENT_TYPE: &str = "content-type";
 
 /// How long a client may take to send a body: the largest over a slow line, but not for ever.
 const BODY_WITHIN: Duration = Duration::from_secs(60);
@@ -171,13 +172,13 @@ impl Drop for Held<'_> {
     }
 }
 
-pub(super) fn has_json_body(headers: &HeaderMap) -> Result<(), Refusal> {
+pub(super) fn has_json_body(headers: &Headers) -> Result<(), Refusal> {
     let value = headers.get(CONTENT_TYPE);
     // As every library writes it.
-    if value.is_some_and(|value| value == "application/json") {
+    if value.is_some_and(|value| value == b"application/json") {
         return Ok(());
     }
-    let value = value.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let value = value.and_then(visible).unwrap_or_default();
     let essence = value.split(';').next().unwrap_or_default().trim();
     if essence.eq_ignore_ascii_case("application/json") {
         Ok(())
@@ -187,19 +188,19 @@ pub(super) fn has_json_body(headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 /// Whether a request may be answered with JSON and with a stream, as a client of streamable HTTP must allow.
-pub(super) fn accepts_both(headers: &HeaderMap) -> Result<(), Refusal> {
+pub(super) fn accepts_both(headers: &Headers) -> Result<(), Refusal> {
     // As every library writes it.
-    if headers.get(ACCEPT).is_some_and(|value| value == "application/json, text/event-stream") {
+    if headers.get(ACCEPT).is_some_and(|value| value == b"application/json, text/event-stream") {
         return Ok(());
     }
     accepts(headers, &["application/json", "text/event-stream"])
 }
 
 /// Whether every one of these types may be sent back.
-pub(super) fn accepts(headers: &HeaderMap, types: &[&str]) -> Result<(), Refusal> {
+pub(super) fn accepts(headers: &Headers, types: &[&str]) -> Result<(), Refusal> {
     let accepted = |wanted: &&str| {
         let group = wanted.split('/').next().unwrap_or_default();
-        let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+        let values = headers.get_all(ACCEPT).filter_map(visible);
         values.flat_map(|value| value.split(',')).any(|item| {
             let offer = item.split(';').next().unwrap_or_default().trim();
             offer == "*/*"
@@ -210,24 +211,25 @@ pub(super) fn accepts(headers: &HeaderMap, types: &[&str]) -> Result<(), Refusal
     if types.iter().all(accepted) { Ok(()) } else { Err(Refusal::NotAcceptable) }
 }
 
-/// The revision a request says it is written in, if it says so.
-pub(super) fn protocol_version(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
-    known_version(headers.get(PROTOCOL_VERSION))
+/// What a request says of the revision it is written in. What cannot be read is no revision.
+pub(super) fn protocol_version(headers: &Headers) -> Option<&str> {
+    headers.get(PROTOCOL_VERSION).map(|value| visible(value).unwrap_or_default())
 }
 
-/// The same of the header's value.
-pub(super) fn known_version(named: Option<&HeaderValue>) -> Result<Option<&str>, Refusal> {
-    let Some(value) = named else { return Ok(None) };
-    let version = value.to_str().ok().filter(|version| handshake::is_known(version));
-    version.map(Some).ok_or(Refusal::UnsupportedVersion)
+/// The same, if it is one that is known.
+pub(super) fn known_version(named: Option<&str>) -> Result<Option<&str>, Refusal> {
+    match named {
+        Some(version) if !handshake::is_known(version) => Err(Refusal::UnsupportedVersion),
+        named => Ok(named),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn headers(name: HeaderName, value: &'static str) -> HeaderMap {
-        HeaderMap::from_iter([(name, HeaderValue::from_static(value))])
+    fn headers(name: &str, value: &str) -> Headers {
+        Headers::from_iter([(name, value)])
     }
 
     #[test]
@@ -243,7 +245,7 @@ mod tests {
             assert_eq!(accepts(&headers(ACCEPT, bad), &both), Err(Refusal::NotAcceptable), "{bad}");
             assert_eq!(accepts_both(&headers(ACCEPT, bad)), Err(Refusal::NotAcceptable), "{bad}");
         }
-        assert_eq!(accepts(&HeaderMap::new(), &both), Err(Refusal::NotAcceptable));
+        assert_eq!(accepts(&Headers::default(), &both), Err(Refusal::NotAcceptable));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream::unfold;
-use http::{Request, StatusCode};
+use http::StatusCode;
 use tokio::sync::mpsc;
 use tokio::time::Interval;
 
@@ -17,6 +17,7 @@ use super::event_stream::{SIGN_OF_LIFE, event, signs_of_life};
 use super::keys::Caller;
 use super::mcp_endpoint::{is_new, too_often};
 use super::piped::{Piped, WAITING};
+use super::request::Request;
 use super::session_id::SessionFacts;
 use super::{Front, Reply, body, incoming};
 use crate::gateway::client::{Scope, Uid};
@@ -39,7 +40,7 @@ struct Streaming {
 
 /// Opens a stream, and tells the client where to post.
 pub(super) fn open<B>(front: &Arc<Front>, caller: Caller, request: &Request<B>) -> Reply {
-    if let Err(refusal) = incoming::accepts(request.headers(), &["text/event-stream"]) {
+    if let Err(refusal) = incoming::accepts(&request.headers, &["text/event-stream"]) {
         return body::refusal(refusal);
     }
     if front.gateway.draining.is_cancelled() {
@@ -100,9 +101,9 @@ where
 {
     let limit = front.gateway.config().gateway.max_body_bytes;
     let buffers = &front.gateway.buffers;
-    let body = incoming::counted_body(request.body_mut(), limit, buffers).await?;
-    incoming::has_json_body(request.headers())?;
-    let query = request.uri().query().unwrap_or_default();
+    let body = incoming::counted_body(&mut request.body, limit, buffers).await?;
+    incoming::has_json_body(&request.headers)?;
+    let query = request.uri.query().unwrap_or_default();
     let number = query.split('&').find_map(|pair| pair.strip_prefix("sessionId="));
     let piped = number.and_then(|number| front.sse.table().get(number).cloned());
     let piped = piped.filter(|piped| piped.is_of(caller)).ok_or(Refusal::UnknownSession)?;
@@ -119,7 +120,7 @@ where
         if let Some(refused) = too_often(caller, &message) {
             return Ok(Some(refused));
         }
-        piped.take(message, Some(request.headers().clone())).await;
+        piped.take(message, Some(request.headers.clone())).await;
     }
     Ok(None)
 }

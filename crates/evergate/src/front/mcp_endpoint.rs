@@ -9,23 +9,22 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use evergate_runtime::RawJson;
 use evergate_runtime::wire::{Message, Messages};
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Version};
+use evergate_runtime::{Alarm, RawJson};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
 use tokio_util::sync::CancellationToken;
 
-use super::alarm::Alarm;
 use super::arriving::Arriving;
 use super::body;
 use super::event_id::{EventId, StreamId};
 use super::event_stream::{self, Opening};
-use super::http1::spare;
-use super::incoming::{self, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
+use super::incoming::{self, LAST_EVENT_ID, SESSION_ID};
 use super::keys::Caller;
+use super::request::{Headers, Request, visible};
 use super::sessions::Session;
 use super::surviving::Surviving;
 use super::{Front, Reply, respond, stateless};
-use crate::gateway::client::{Introduction, unprintable};
+use crate::gateway::client::Introduction;
 use crate::gateway::error_body::{self, INVALID_PARAMS, OUTCOME_UNKNOWN, Refusal, plain};
 use crate::gateway::event_log::{EventLog, Tail};
 use crate::gateway::outlet::Outlet;
@@ -48,11 +47,11 @@ where
     B: http_body::Body<Data = Bytes> + Send + Unpin,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let result = match *request.method() {
+    let result = match request.method {
         Method::POST => post(front, caller, server, request).await,
-        _ if stateless::is_named(request.headers()) => return body::wrong_method("POST"),
-        Method::GET => get(front, &caller, server, request.headers()),
-        Method::DELETE => delete(front, &caller, server, request.headers()),
+        _ if stateless::is_named(&request.headers) => return body::wrong_method("POST"),
+        Method::GET => get(front, &caller, server, &request.headers),
+        Method::DELETE => delete(front, &caller, server, &request.headers),
         _ => return body::wrong_method("GET, POST, DELETE"),
     };
     result.unwrap_or_else(body::refusal)
@@ -71,10 +70,10 @@ where
     let config = front.gateway.config();
     // First of all, so that the connection can be used on whatever else is wrong.
     let (limit, buffers) = (config.gateway.max_body_bytes, &front.gateway.buffers);
-    let body = incoming::counted_body(request.body_mut(), limit, buffers).await?;
+    let body = incoming::counted_body(&mut request.body, limit, buffers).await?;
     // A client of HTTP/1.0 could not tell half an answer from a whole one.
-    let takes_pieces = request.version() != Version::HTTP_10;
-    let headers = request.headers_mut();
+    let takes_pieces = !request.is_old;
+    let headers = &mut request.headers;
     incoming::accepts_both(headers)?;
     incoming::has_json_body(headers)?;
     let is_batch = incoming::is_batch(&body);
@@ -89,7 +88,7 @@ where
         return Ok(refused);
     }
     // Looked up once.
-    let (named, known) = (headers.get(PROTOCOL_VERSION), headers.get(SESSION_ID));
+    let (named, known) = (incoming::protocol_version(headers), headers.get(SESSION_ID));
     if is_batch && stateless::is_named(headers) {
         return Err(Refusal::BatchNotAllowed);
     }
@@ -124,7 +123,7 @@ where
         if session.client.introduction.version != WITH_BATCHES {
             return Err(Refusal::BatchNotAllowed);
         }
-        batch(front, &session, messages, std::mem::take(headers))?
+        batch(front, &session, messages, headers)?
     } else {
         let message = messages.pop().ok_or(Refusal::NotJsonRpc)?;
         one(front, &session, message, headers, takes_pieces).await?
@@ -154,7 +153,7 @@ async fn one(
     front: &Arc<Front>,
     session: &Arc<Session>,
     message: Message,
-    headers: &mut HeaderMap,
+    headers: &mut Headers,
     takes_pieces: bool,
 ) -> Result<Reply, Refusal> {
     match message {
@@ -179,7 +178,7 @@ async fn initialize(
     front: &Arc<Front>,
     caller: Caller,
     server: Option<&str>,
-    headers: &HeaderMap,
+    headers: &Headers,
     id: &RawJson,
     params: Option<&RawJson>,
 ) -> Result<Reply, Refusal> {
@@ -193,18 +192,11 @@ async fn initialize(
     };
     let (session, session_id) =
         front.sessions.create(&front.gateway, caller, server, introduction)?;
-    session.client.set_headers(&unprintable(copied(headers)));
+    session.client.set_headers(&Arc::new(headers.to_map()));
     let result = front.gateway.welcome(&session.client).await;
     let mut reply = body::message(respond::pieces(id, &Answer::Result(result)));
     with_session(&mut reply, &session_id);
     Ok(reply)
-}
-
-/// Headers in memory of their own: they stay as long as the session, and all of the request would stay with them.
-fn copied(headers: &HeaderMap) -> HeaderMap {
-    // What was a value is one.
-    let copy = |value: &HeaderValue| HeaderValue::from_bytes(value.as_bytes()).ok();
-    headers.iter().filter_map(|(name, value)| Some((name.clone(), copy(value)?))).collect()
 }
 
 /// One request: JSON if the answer is quick, else a stream.
@@ -212,7 +204,7 @@ async fn call(
     front: &Arc<Front>,
     session: &Arc<Session>,
     (id, method, params): (RawJson, Cow<'static, str>, Option<RawJson>),
-    headers: &mut HeaderMap,
+    headers: &mut Headers,
     takes_pieces: bool,
 ) -> Reply {
     // A stream can be taken up again should the connection break, which is worth its small price for every call that is
@@ -220,8 +212,8 @@ async fn call(
     let stream_after = front.gateway.config().gateway.stream_after;
     let log = Arc::new(EventLog::of_call(&front.gateway.buffers));
     let passed_on = front.gateway.to_pass_on(headers);
-    // They have served.
-    spare::keep_headers(std::mem::take(headers));
+    // They have served, and the memory they are in is read into next.
+    std::mem::take(headers);
     let context = RequestContext {
         stream: Outlet::Log(log.clone()),
         headers: passed_on,
@@ -267,7 +259,7 @@ fn batch(
     front: &Arc<Front>,
     session: &Arc<Session>,
     messages: Messages,
-    mut headers: HeaderMap,
+    headers: &Headers,
 ) -> Result<Reply, Refusal> {
     if messages.len() > MAX_BATCH {
         return Err(Refusal::BatchTooLong);
@@ -284,7 +276,7 @@ fn batch(
         }
     }
     let log = Arc::new(EventLog::of_call(&front.gateway.buffers));
-    let headers = front.gateway.to_pass_on(&mut headers);
+    let headers = front.gateway.to_pass_on(headers);
     let context = RequestContext {
         stream: Outlet::Log(log.clone()),
         headers,
@@ -341,10 +333,10 @@ fn get(
     front: &Arc<Front>,
     caller: &Caller,
     server: Option<&str>,
-    headers: &HeaderMap,
+    headers: &Headers,
 ) -> Result<Reply, Refusal> {
     incoming::accepts(headers, &["text/event-stream"])?;
-    incoming::protocol_version(headers)?;
+    incoming::known_version(incoming::protocol_version(headers))?;
     let id = session_id(headers)?.ok_or(Refusal::NotInitialized)?;
     if front.gateway.draining.is_cancelled() {
         return Err(Refusal::Draining);
@@ -352,7 +344,7 @@ fn get(
     let session = front.sessions.find(&front.gateway, id, caller, server)?;
     let from = match headers.get(LAST_EVENT_ID) {
         Some(id) => {
-            let id = id.to_str().ok().and_then(EventId::parse);
+            let id = visible(id).and_then(EventId::parse);
             Some(id.ok_or(Refusal::BadEventId)?)
         }
         None => None,
@@ -385,7 +377,7 @@ fn delete(
     front: &Arc<Front>,
     caller: &Caller,
     server: Option<&str>,
-    headers: &HeaderMap,
+    headers: &Headers,
 ) -> Result<Reply, Refusal> {
     let id = session_id(headers)?.ok_or(Refusal::NotInitialized)?;
     let session = front.sessions.find(&front.gateway, id, caller, server)?;
@@ -430,14 +422,14 @@ fn with_session(reply: &mut Reply, id: &str) {
     // Sealed ids are visible ASCII.
     if let Ok(mut value) = HeaderValue::from_str(id) {
         value.set_sensitive(true);
-        reply.headers_mut().insert(SESSION_ID, value);
+        reply.set(HeaderName::from_static(SESSION_ID), value);
     }
 }
 
-fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+fn session_id(headers: &Headers) -> Result<Option<&str>, Refusal> {
     readable(headers.get(SESSION_ID))
 }
 
-fn readable(id: Option<&HeaderValue>) -> Result<Option<&str>, Refusal> {
-    id.map(|id| id.to_str().map_err(|_| Refusal::UnknownSession)).transpose()
+fn readable(id: Option<&[u8]>) -> Result<Option<&str>, Refusal> {
+    id.map(|id| visible(id).ok_or(Refusal::UnknownSession)).transpose()
 }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::unfold;
-use http::header::{CACHE_CONTROL, HOST, ORIGIN};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
+use http::header::CACHE_CONTROL;
+use http::{HeaderValue, Method, StatusCode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, Interval, interval_at};
@@ -22,6 +22,7 @@ use super::event_stream::SIGN_OF_LIFE;
 use super::incoming::{self, LAST_EVENT_ID};
 use super::keys::Caller;
 use super::origin_guard::{OriginGuard, Refused};
+use super::request::{Headers, Request};
 use super::{Face, Front, Policy, Reply, body, percent_decoded};
 use crate::admin::model::{
     Action, CallList, CallOutcome, Happening, LogLevel, Problem, ProblemCode, TryCall, What,
@@ -32,7 +33,6 @@ use crate::gateway::error_body::Refusal;
 use crate::metrics::{Format, render};
 use crate::observed::{Follower, Wanted, unix_ms};
 
-const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// The largest body: arguments of a tool.
 const LARGEST_BODY: usize = 4 << 20;
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -56,7 +56,7 @@ where
 }
 
 /// Whether a request with these headers may be an operator's, whoever that is.
-pub(super) fn may_come(guard: &OriginGuard, headers: &HeaderMap) -> Result<(), Problem> {
+pub(super) fn may_come(guard: &OriginGuard, headers: &Headers) -> Result<(), Problem> {
     is_of_this_origin(headers)?;
     guard.check_operator(headers).map_err(not_let_in)
 }
@@ -83,8 +83,8 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let answered = match may_come_in(face, policy, request) {
-        Ok(_) if is_metrics(request.uri().path()) => metrics(front, request).await,
-        Ok(caller) if is_close(request.uri().path()) => Ok(match *request.method() {
+        Ok(_) if is_metrics(request.uri.path()) => metrics(front, request).await,
+        Ok(caller) if is_close(request.uri.path()) => Ok(match request.method {
             Method::POST => front.close(&caller),
             _ => body::wrong_method("POST"),
         }),
@@ -107,9 +107,9 @@ where
         reply
     });
     // What is true now may not be in a moment.
-    reply.headers_mut().entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-    if !incoming::discard(request.body_mut()).await {
-        body::close_after(&mut reply);
+    reply.set_default(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if !incoming::discard(&mut request.body).await {
+        reply.closes = true;
     }
     reply
 }
@@ -127,10 +127,10 @@ fn not_let_in(refused: Refused) -> Problem {
 }
 
 async fn metrics<B>(front: &Arc<Front>, request: &Request<B>) -> Result<Reply, Problem> {
-    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+    if !matches!(request.method, Method::GET | Method::HEAD) {
         return Err(wrong_method("GET", false));
     }
-    let (gateway, format) = (front.gateway.clone(), Format::wanted(request.headers()));
+    let (gateway, format) = (front.gateway.clone(), Format::wanted(&request.headers));
     let rendering = tokio::task::spawn_blocking(move || render(&gateway, format));
     let failed = |_| Problem::new(ProblemCode::Conflict, "the gateway is ending");
     let page = rendering.await.map_err(failed)?;
@@ -138,13 +138,13 @@ async fn metrics<B>(front: &Arc<Front>, request: &Request<B>) -> Result<Reply, P
 }
 
 fn may_come_in<B>(face: Face, policy: &Policy, request: &Request<B>) -> Result<Caller, Problem> {
-    let headers = request.headers();
+    let headers = &request.headers;
     may_come(policy.guard_of(face), headers)?;
     let caller = policy
         .keyring
         .identify(headers)
         .map_err(|denied| Problem::new(ProblemCode::Unauthorized, denied.to_string()))?;
-    let for_metrics = is_metrics(request.uri().path());
+    let for_metrics = is_metrics(request.uri.path());
     if caller.is_admin() || (for_metrics && caller.may_see_metrics()) {
         return Ok(caller);
     }
@@ -156,16 +156,15 @@ fn may_come_in<B>(face: Face, policy: &Policy, request: &Request<B>) -> Result<C
     Err(Problem::new(ProblemCode::Forbidden, message))
 }
 
-fn is_of_this_origin(headers: &HeaderMap) -> Result<(), Problem> {
+fn is_of_this_origin(headers: &Headers) -> Result<(), Problem> {
     let foreign = || Problem::new(ProblemCode::Forbidden, "pages of other origins may not do this");
-    if let Some(site) = headers.get(FETCH_SITE)
-        && !matches!(site.as_bytes(), b"same-origin" | b"none")
+    if let Some(site) = headers.get("sec-fetch-site")
+        && !matches!(site, b"same-origin" | b"none")
     {
         return Err(foreign());
     }
-    let Some(origin) = headers.get(ORIGIN) else { return Ok(()) };
-    let host = headers.get(HOST).map(HeaderValue::as_bytes);
-    let named = origin.as_bytes();
+    let Some(named) = headers.get("origin") else { return Ok(()) };
+    let host = headers.get("host");
     let named = named.strip_prefix(b"http://").or_else(|| named.strip_prefix(b"https://"));
     let same = named.zip(host).is_some_and(|(named, host)| named.eq_ignore_ascii_case(host));
     if same { Ok(()) } else { Err(foreign()) }
@@ -180,11 +179,11 @@ where
     B: http_body::Body<Data = Bytes> + Send + Unpin,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let path = request.uri().path().trim_end_matches('/').to_owned();
+    let path = request.uri.path().trim_end_matches('/').to_owned();
     let segments: Vec<&str> = path.split('/').skip(1).collect();
     let gateway = &front.gateway;
-    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-    let posts = request.method() == Method::POST;
+    let reads = matches!(request.method, Method::GET | Method::HEAD);
+    let posts = request.method == Method::POST;
     match segments[..] {
         ["api", "v1", "gateway"] if reads => Ok(ok(&admin::overview(front))),
         ["api", "v1", "servers"] if reads => Ok(ok(&admin::servers(gateway))),
@@ -203,7 +202,7 @@ where
         ["api", "v1", "log-level"] if reads => {
             Ok(ok(&LogLevel { level: crate::logging::current_level() }))
         }
-        ["api", "v1", "log-level"] if request.method() == Method::PUT => {
+        ["api", "v1", "log-level"] if request.method == Method::PUT => {
             let LogLevel { level } = read(request).await?;
             crate::logging::set_level(&level)
                 .map_err(|error| Problem::new(ProblemCode::BadRequest, error.to_string()))?;
@@ -248,8 +247,8 @@ where
         "refresh" => Some(Action::Refresh),
         _ => None,
     };
-    let reads = matches!(*request.method(), Method::GET | Method::HEAD);
-    let posts = request.method() == Method::POST;
+    let reads = matches!(request.method, Method::GET | Method::HEAD);
+    let posts = request.method == Method::POST;
     match (list, action, what) {
         (Some(list), ..) if reads => Ok(ok(&admin::catalogue(gateway, name, list)?)),
         (_, _, "logs") if reads => Ok(ok(&admin::logs(gateway, name, after(request)?)?)),
@@ -303,7 +302,7 @@ fn calls<B>(gateway: &Gateway, request: &Request<B>) -> Result<Reply, Problem> {
 /// The number after which somebody wants to read on.
 fn after<B>(request: &Request<B>) -> Result<Option<u64>, Problem> {
     let in_query = query(request).find(|(name, _)| name == "after").map(|(_, value)| value);
-    let in_header = request.headers().get(LAST_EVENT_ID).and_then(|value| value.to_str().ok());
+    let in_header = request.headers.text(LAST_EVENT_ID);
     let Some(text) = in_query.or(in_header.map(Into::into)) else { return Ok(None) };
     let number = text.parse().map(Some);
     number.map_err(|_| Problem::new(ProblemCode::BadRequest, format!("after: no number: {text:?}")))
@@ -312,7 +311,7 @@ fn after<B>(request: &Request<B>) -> Result<Option<u64>, Problem> {
 fn query<B>(
     request: &Request<B>,
 ) -> impl Iterator<Item = (std::borrow::Cow<'_, str>, std::borrow::Cow<'_, str>)> {
-    form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes())
+    form_urlencoded::parse(request.uri.query().unwrap_or_default().as_bytes())
 }
 
 /// From now on, or from where somebody left. Ends with the gateway.
@@ -366,14 +365,15 @@ where
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
     let bad = |message: String| Problem::new(ProblemCode::BadRequest, message);
-    incoming::has_json_body(request.headers())
+    incoming::has_json_body(&request.headers)
         .map_err(|_| bad("the content-type must be application/json".to_owned()))?;
-    let body = incoming::whole_body(request.body_mut(), LARGEST_BODY).await.map_err(|refusal| {
-        match refusal {
-            Refusal::TooLarge => Problem::new(ProblemCode::TooLarge, "the body is too large"),
-            _ => bad("the body broke off".to_owned()),
-        }
-    })?;
+    let body =
+        incoming::whole_body(&mut request.body, LARGEST_BODY).await.map_err(
+            |refusal| match refusal {
+                Refusal::TooLarge => Problem::new(ProblemCode::TooLarge, "the body is too large"),
+                _ => bad("the body broke off".to_owned()),
+            },
+        )?;
     serde_json::from_slice(&body).map_err(|error| bad(format!("the body: {error}")))
 }
 

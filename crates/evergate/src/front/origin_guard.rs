@@ -12,10 +12,10 @@ mod tests;
 
 use std::net::SocketAddr;
 
-use http::HeaderMap;
-use http::header::{HOST, HeaderName, HeaderValue, ORIGIN};
+use http::HeaderValue;
 
 use self::authority::{Authority, Origin};
+use super::request::{Headers, visible};
 
 /// Which `Host` and `Origin` headers are let in.
 #[derive(Debug)]
@@ -85,31 +85,33 @@ impl OriginGuard {
 
     /// Whether a request with these headers is let in, and the value of `Access-Control-Allow-Origin` if it has an
     /// origin.
-    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<Option<HeaderValue>, Refused> {
-        let host = one(headers, &HOST, SEVERAL_HOSTS)?.ok_or(NO_HOST)?;
-        let origin = one(headers, &ORIGIN, SEVERAL_ORIGINS)?;
-        if origin.is_none() && self.usual.iter().any(|usual| host == usual) {
+    pub(crate) fn check(&self, headers: &Headers) -> Result<Option<HeaderValue>, Refused> {
+        let host = headers.only("host", SEVERAL_HOSTS)?.ok_or(NO_HOST)?;
+        let origin = headers.only("origin", SEVERAL_ORIGINS)?;
+        if origin.is_none() && self.usual.iter().any(|usual| host == usual.as_bytes()) {
             return Ok(None);
         }
-        let host = host.to_str().ok().and_then(Authority::parse).ok_or(BAD_HOST)?;
+        let host = visible(host).and_then(Authority::parse).ok_or(BAD_HOST)?;
         if !self.allows_host(&host) {
             return Err(OTHER_HOST);
         }
         let Some(value) = origin else { return Ok(None) };
         // "null" ends here too: any page can have that origin by putting itself into a sandbox.
-        let origin = value.to_str().ok().and_then(Origin::parse).ok_or(BAD_ORIGIN)?;
-        if self.allows_origin(&origin, &host) { Ok(Some(value.clone())) } else { Err(OTHER_ORIGIN) }
+        let text = visible(value).ok_or(BAD_ORIGIN)?;
+        let origin = Origin::parse(text).ok_or(BAD_ORIGIN)?;
+        let value = HeaderValue::from_str(text).map_err(|_| BAD_ORIGIN)?;
+        if self.allows_origin(&origin, &host) { Ok(Some(value)) } else { Err(OTHER_ORIGIN) }
     }
 
     /// Whether a request that was let in may be an operator's. Where no key is asked for, the name under which it came says
     /// who asks: a page whose name was bound anew has its own there, and a browser leaves the origin out when it reads from
     /// where the page seems to be.
-    pub(crate) fn check_operator(&self, headers: &HeaderMap) -> Result<(), Refused> {
+    pub(crate) fn check_operator(&self, headers: &Headers) -> Result<(), Refused> {
         if self.has_keys {
             return Ok(());
         }
-        let host = one(headers, &HOST, SEVERAL_HOSTS)?.ok_or(NO_HOST)?;
-        let host = host.to_str().ok().and_then(Authority::parse).ok_or(BAD_HOST)?;
+        let host = headers.only("host", SEVERAL_HOSTS)?.ok_or(NO_HOST)?;
+        let host = visible(host).and_then(Authority::parse).ok_or(BAD_HOST)?;
         if host.is_address() || self.lists_host(&host) { Ok(()) } else { Err(UNLISTED_HOST) }
     }
 
@@ -133,17 +135,6 @@ impl OriginGuard {
     fn lists_host(&self, host: &Authority) -> bool {
         self.hosts.listed.iter().any(|listed| listed.covers(host))
     }
-}
-
-/// The only header of that name.
-fn one<'a>(
-    headers: &'a HeaderMap,
-    name: &HeaderName,
-    several: Refused,
-) -> Result<Option<&'a HeaderValue>, Refused> {
-    let mut values = headers.get_all(name).iter();
-    let first = values.next();
-    if values.next().is_some() { Err(several) } else { Ok(first) }
 }
 
 // === impl Allowed ===

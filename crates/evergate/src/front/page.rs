@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
-    X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, ETAG, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode};
+use http::{HeaderName, HeaderValue, Method, StatusCode};
 
+use super::request::{Headers, Request, visible};
 use super::{Reply, body, incoming};
 use crate::dashboard::{self, File};
 
@@ -24,24 +24,24 @@ where
     B: http_body::Body<Data = Bytes> + Send + Unpin,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let mut reply = match *request.method() {
-        Method::GET | Method::HEAD if has(request.headers(), file) => {
+    let mut reply = match request.method {
+        Method::GET | Method::HEAD if has(&request.headers, file) => {
             body::empty(StatusCode::NOT_MODIFIED)
         }
         Method::GET | Method::HEAD => body::file(file.content_type, file.content),
         _ => body::wrong_method("GET"),
     };
-    reply.headers_mut().extend(HEADERS);
-    reply.headers_mut().insert(ETAG, HeaderValue::from_static(file.etag));
-    if !incoming::discard(request.body_mut()).await {
-        body::close_after(&mut reply);
+    reply.headers.extend(HEADERS);
+    reply.set(ETAG, HeaderValue::from_static(file.etag));
+    if !incoming::discard(&mut request.body).await {
+        reply.closes = true;
     }
     reply
 }
 
 /// Whether the browser has this version already.
-fn has(headers: &HeaderMap, file: File) -> bool {
-    let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|known| known.to_str().ok());
+fn has(headers: &Headers, file: File) -> bool {
+    let known = headers.get_all("if-none-match").filter_map(visible);
     let mut known = known.flat_map(|tags| tags.split(',')).map(str::trim);
     // A proxy that compresses what it passes on makes the tag a weak one.
     known.any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == file.etag)

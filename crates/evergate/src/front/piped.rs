@@ -14,12 +14,12 @@ use std::task::Poll;
 use bytes::Bytes;
 use evergate_runtime::RawJson;
 use evergate_runtime::wire::Message;
-use http::HeaderMap;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::keys::Caller;
+use super::request::Headers;
 use super::respond;
 use super::session_id::SessionFacts;
 use crate::gateway::client::{Client, Introduction, Scope};
@@ -105,7 +105,7 @@ impl Piped {
     }
 
     /// Takes one message. Answers go into the pipe.
-    pub(super) async fn take(self: &Arc<Self>, message: Message, headers: Option<HeaderMap>) {
+    pub(super) async fn take(self: &Arc<Self>, message: Message, headers: Option<Headers>) {
         match message {
             Message::Request { id, method, params } if envelope::is_claimed(params.as_ref()) => {
                 self.request_without_session(id, method, params, headers).await;
@@ -192,7 +192,7 @@ impl Piped {
         id: RawJson,
         method: Cow<'static, str>,
         params: Option<RawJson>,
-        headers: Option<HeaderMap>,
+        headers: Option<Headers>,
     ) {
         if let Some(error) = self.refuses(&method, params.as_ref()) {
             return self.send(respond::line(&id, &Answer::Error(error))).await;
@@ -206,7 +206,7 @@ impl Piped {
             return self.send(respond::line(&id, &answer)).await;
         };
         let (myself, unanswered) = (self.clone(), Unanswered::new(self));
-        let headers = headers.and_then(|mut headers| self.gateway.to_pass_on(&mut headers));
+        let headers = headers.and_then(|headers| self.gateway.to_pass_on(&headers));
         let answering = Box::pin(async move {
             let context = RequestContext {
                 stream: Outlet::Pipe(myself.pipe.clone()),

@@ -9,19 +9,17 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use evergate_runtime::RawJson;
 use evergate_runtime::wire::Message;
+use evergate_runtime::{Alarm, RawJson};
 use futures_util::stream::unfold;
-use http::{HeaderMap, HeaderValue, StatusCode};
+use http::StatusCode;
 use tokio::time::Interval;
 use tokio_util::sync::CancellationToken;
 
-use super::alarm::Alarm;
 use super::event_stream::{SIGN_OF_LIFE, event, signs_of_life};
-use super::http1::spare;
-use super::incoming::PROTOCOL_VERSION;
 use super::keys::Caller;
-use super::{Front, Reply, body, respond};
+use super::request::Headers;
+use super::{Front, Reply, body, incoming, respond};
 use crate::gateway::client::Client;
 use crate::gateway::error_body::{self, Refusal, plain};
 use crate::gateway::event_log::{EventLog, Tail};
@@ -61,12 +59,8 @@ struct Rejected {
 }
 
 /// Whether a message is of a revision without a handshake: by what it says, or else by the revision in its headers.
-pub(super) fn is_meant(
-    version: Option<&HeaderValue>,
-    has_session: bool,
-    message: &Message,
-) -> bool {
-    let by_header = version.is_some_and(is_later);
+pub(super) fn is_meant(version: Option<&str>, has_session: bool, message: &Message) -> bool {
+    let by_header = version.is_some_and(is_without_handshake);
     // Where both headers say so there is no doubt, and reading every message twice has its price.
     if !by_header && version.is_some() && has_session {
         return false;
@@ -80,12 +74,8 @@ pub(super) fn is_meant(
 }
 
 /// Whether a request says in its headers that it is of such a revision.
-pub(super) fn is_named(headers: &HeaderMap) -> bool {
-    headers.get(PROTOCOL_VERSION).is_some_and(is_later)
-}
-
-fn is_later(version: &HeaderValue) -> bool {
-    version.to_str().is_ok_and(is_without_handshake)
+pub(super) fn is_named(headers: &Headers) -> bool {
+    incoming::protocol_version(headers).is_some_and(is_without_handshake)
 }
 
 pub(super) async fn answer(
@@ -93,7 +83,7 @@ pub(super) async fn answer(
     caller: Caller,
     server: Option<&str>,
     message: Message,
-    headers: &mut HeaderMap,
+    headers: &mut Headers,
 ) -> Result<Reply, Refusal> {
     let (id, method, params) = match message {
         Message::Request { id, .. } if front.gateway.draining.is_cancelled() => {
@@ -119,8 +109,8 @@ pub(super) async fn answer(
         return Ok(answered(&id, &Answer::Error(plain(error_body::HEADER_MISMATCH, what))));
     }
     let passed_on = front.gateway.to_pass_on(headers);
-    // They have served.
-    spare::keep_headers(std::mem::take(headers));
+    // They have served, and the memory they are in is read into next.
+    std::mem::take(headers);
     if method == "subscriptions/listen" {
         if let Some(headers) = passed_on.as_ref().filter(|_| front.gateway.passes_headers()) {
             client.set_headers(headers);
@@ -137,11 +127,7 @@ pub(super) async fn answer(
 }
 
 /// Looks at everything but what the request is about, in the order the revision names.
-fn admit(
-    headers: &HeaderMap,
-    method: &str,
-    params: Option<&RawJson>,
-) -> Result<Envelope, Rejected> {
+fn admit(headers: &Headers, method: &str, params: Option<&RawJson>) -> Result<Envelope, Rejected> {
     let bad_request = |error| Rejected { status: StatusCode::BAD_REQUEST, error };
     let mismatch = |what: String| bad_request(plain(error_body::HEADER_MISMATCH, what));
     if method == "initialize" && !envelope::is_claimed(params) {
@@ -220,7 +206,7 @@ fn answered(id: &RawJson, answer: &Answer) -> Reply {
         _ => StatusCode::OK,
     };
     let mut reply = body::message(respond::pieces(id, answer));
-    *reply.status_mut() = status;
+    reply.status = status;
     reply
 }
 
@@ -236,7 +222,7 @@ fn refused(refusal: Refusal, id: &RawJson) -> Reply {
 impl Rejected {
     fn reply(self, id: &RawJson) -> Reply {
         let mut reply = answered(id, &Answer::Error(self.error));
-        *reply.status_mut() = self.status;
+        reply.status = self.status;
         reply
     }
 }

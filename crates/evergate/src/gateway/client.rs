@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
-use evergate_runtime::{RawJson, RpcError, ServerRequest, wire};
+use evergate_runtime::{Handlers, RawJson, RpcError, ServerRequest, wire};
 use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -78,6 +78,8 @@ pub(crate) struct Client {
     /// What is not about a call of this client's.
     pub(crate) outbox: Outlet,
     pub(crate) private: Arc<PrivateServers>,
+    /// Who answers what servers ask because of its calls, from the first of these on.
+    pub(super) handlers: OnceLock<Arc<Handlers>>,
     /// Cancelled when the session ends.
     pub(crate) ended: CancellationToken,
     /// What its key may do can change while it is here.
@@ -161,6 +163,7 @@ impl Client {
             introduction,
             outbox,
             private: Arc::default(),
+            handlers: OnceLock::new(),
             ended: CancellationToken::new(),
             caller: RwLock::new(caller),
             headers: RwLock::default(),
@@ -231,7 +234,7 @@ impl Client {
         self.headers.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// They must not print: see [`unprintable`].
+    /// They must not print: see [`Headers::to_map`](crate::front::request::Headers::to_map).
     pub(crate) fn set_headers(&self, headers: &Arc<HeaderMap>) {
         *self.headers.write().unwrap_or_else(PoisonError::into_inner) = Some(headers.clone());
     }
@@ -493,6 +496,13 @@ impl Client {
     }
 
     /// A stream on which the client surely listens: that of its newest request.
+    /// The stream of one of its calls that are under way.
+    pub(super) fn stream_of(&self, number: u64) -> Option<Outlet> {
+        let state = self.state();
+        let call = state.calls.values().find(|call| call.number == number);
+        call.map(|call| call.stream.clone())
+    }
+
     fn newest_stream(&self) -> Option<Outlet> {
         let state = self.state();
         let newest = state.calls.values().max_by_key(|call| call.number);
@@ -519,12 +529,6 @@ pub(super) fn everything() -> Value {
         "elicitation": { "form": {}, "url": {} },
         "roots": { "listChanged": true },
     })
-}
-
-/// Headers of a client, fit to be kept: nothing that it sends along prints.
-pub(crate) fn unprintable(mut headers: HeaderMap) -> Arc<HeaderMap> {
-    headers.values_mut().for_each(|value| value.set_sensitive(true));
-    Arc::new(headers)
 }
 
 // === impl Asked ===

@@ -23,6 +23,7 @@ use super::params::{self, ToolCall};
 use super::stateless::rounds::Rounds;
 use super::stateless::tasks;
 use crate::cancelled::cancelled;
+use crate::front::request::Headers;
 use crate::observed::{LONGEST_NAME, Recording};
 
 /// How long a call waits for its server to be told what to log.
@@ -174,6 +175,7 @@ impl Gateway {
             _ if guard.cancel.is_cancelled() => Answer::Cancelled,
             // The call is not over before its result is.
             Answer::Pieces(mut pieces) => {
+                pieces.stream.cancel(guard.cancel.clone());
                 pieces.guard = Some(guard);
                 Answer::Pieces(pieces)
             }
@@ -260,7 +262,6 @@ impl Gateway {
             tool: Some(owner.own),
             progress_token,
             trace,
-            cancel: guard.cancel.clone(),
             number: guard.number,
         };
         forward(self, client, &owner.server, forwarded, context).await
@@ -291,7 +292,6 @@ impl Gateway {
             tool: None,
             progress_token,
             trace: fields.trace(),
-            cancel: guard.cancel.clone(),
             number: guard.number,
         };
         let method = forwarded.method.clone();
@@ -431,14 +431,14 @@ impl Gateway {
         self: &Arc<Self>,
         client: &Arc<Client>,
         params: Option<&RawJson>,
-        headers: &HeaderMap,
+        headers: &Headers,
     ) -> Option<String> {
         let view = self.view(client);
         // Few tools want headers, and most gateways have none of them.
         let tool = view.any_with_headers().then(|| ToolCall::read(params).ok()).flatten();
         let tool = view.with_headers(&tool?.name)?;
         let params: Value = params?.parse().ok()?;
-        tool.wrong_header(&params["arguments"], headers).map(str::to_owned)
+        tool.wrong_header(&params["arguments"], &headers.to_map()).map(str::to_owned)
     }
 
     /// Whose tool this is, as far as can be known once every server had its time.

@@ -12,7 +12,6 @@ use http::HeaderMap;
 use serde_json::value::RawValue;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
-use tokio_util::sync::CancellationToken;
 
 use super::client::Client;
 use super::error_body;
@@ -36,7 +35,6 @@ pub(super) struct Forward {
     pub(super) progress_token: Option<RawJson>,
     /// Where the client says in `_meta` that it stands.
     pub(super) trace: Option<Box<TraceContext>>,
-    pub(super) cancel: CancellationToken,
     /// Which of the client's requests this is.
     pub(super) number: u64,
 }
@@ -77,7 +75,7 @@ pub(super) async fn forward(
     };
     let (mut recording, headers) =
         begin_recording(gateway, client, (server, settings), &config, &mut request, context);
-    let Forward { method, params, tool, progress_token, cancel, number, .. } = request;
+    let Forward { method, params, tool, progress_token, number, .. } = request;
     let about_task = tasks::is_about_one(&method);
     let rounds = context.rounds.as_ref();
     let patience = progress_token.map(|token| Patience::new(token, context.stream.clone()));
@@ -88,10 +86,11 @@ pub(super) async fn forward(
     // From here on nothing is waited for until it is made, so that it need not be kept meanwhile: it is large, too.
     let mut call = begin(&handle, settings, method, params, tool.as_ref());
     let (caller, handlers) = match rounds {
-        Some(rounds) => (rounds.caller, questions_in_rounds(client, rounds)),
-        None => (client.number(), questions(client, &context.stream, number)),
+        Some(rounds) => (rounds.caller, Arc::new(questions_in_rounds(client, rounds))),
+        None => (client.number(), questions(client)),
     };
-    call = call.cancel(cancel).caller(caller).handlers(Arc::new(handlers));
+    // Whoever takes it back drops it.
+    call = call.caller(caller).number(number).handlers(handlers);
     let (around, listener) = (gateway.clone(), client.clone());
     let (stream, own_rounds) = (context.stream.clone(), rounds.cloned());
     call = call.on_notification(move |notification| {
@@ -276,16 +275,28 @@ pub(super) fn gone(server: &str) -> RawJson {
     error_body::unavailable(server, "no longer configured, switched off, or not allowed")
 }
 
-/// What the server asks because of a call goes to the client that made it, over the call's own stream.
-fn questions(client: &Arc<Client>, stream: &Outlet, number: u64) -> Handlers {
-    let (client, stream) = (client.clone(), stream.clone());
-    let can_do = client.introduction.capabilities.clone();
-    Handlers::new().declare(can_do).on_any(move |request: ServerRequest| {
-        let (client, stream) = (client.clone(), stream.clone());
-        // If all that is known is whose call it is about, it is moot when all of those have ended, as the runtime sees.
-        let call = (request.attribution == Attribution::Call).then_some(number);
-        async move { client.ask(&request, Some(&stream), call).await }
-    })
+/// What the server asks because of a call goes to the client that made it, over the call's own stream. The same for all
+/// calls of a client.
+fn questions(client: &Arc<Client>) -> Arc<Handlers> {
+    let handlers = || {
+        let asked = Arc::downgrade(client);
+        let can_do = client.introduction.capabilities.clone();
+        Handlers::new().declare(can_do).on_any(move |request: ServerRequest| {
+            let client = asked.upgrade();
+            async move {
+                let Some(client) = client else {
+                    let message = "the client's session has ended";
+                    return Err(RpcError::with(error_body::INTERNAL, message));
+                };
+                let stream = request.call.and_then(|number| client.stream_of(number));
+                // If all that is known is whose call it is about, it is moot when all of those have ended, as the runtime
+                // sees.
+                let call = request.call.filter(|_| request.attribution == Attribution::Call);
+                client.ask(&request, stream.as_ref(), call).await
+            }
+        })
+    };
+    client.handlers.get_or_init(|| Arc::new(handlers())).clone()
 }
 
 /// What the server asks because of a call without a session is asked by its result. If all that is known is whose call it is

@@ -2,11 +2,9 @@
 
 use std::fmt::Write as _;
 
-use http::HeaderMap;
-use http::header::ACCEPT;
-
 use super::cells::Histogram;
 use super::names::{Family, Kind};
+use crate::front::request::{Headers, visible};
 
 /// How a page is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +34,8 @@ pub(super) struct Samples<'a> {
 
 impl Format {
     /// What a scraper asks for. Only one that names `OpenMetrics` gets it.
-    pub(crate) fn wanted(headers: &HeaderMap) -> Self {
-        let accepts = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    pub(crate) fn wanted(headers: &Headers) -> Self {
+        let accepts = headers.get_all("accept").filter_map(visible);
         let accepts: Vec<&str> = accepts.flat_map(|value| value.split(',')).collect();
         let quality = |name: &str| accepts.iter().filter_map(|range| quality_of(range, name)).max();
         let open_metrics = quality("application/openmetrics-text").unwrap_or(0);

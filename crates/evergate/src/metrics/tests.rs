@@ -6,14 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evergate_runtime::{Happening, StateKind};
-use http::header::ACCEPT;
-use http::{HeaderMap, HeaderValue};
 
 use super::cells::{Histogram, OWN_TIME};
 use super::exposition::{Format, Page};
 use super::names::{self, ALL, Family, Kind};
 use super::page::page;
 use crate::admin::model::CallOutcome;
+use crate::front::request::Headers;
 use crate::gateway::error_body::Refusal;
 use crate::observed::Observed;
 
@@ -66,9 +65,7 @@ fn the_reference_of_the_metrics_is_up_to_date() {
 }
 
 fn wanted(accept: &str) -> Format {
-    let mut headers = HeaderMap::new();
-    headers.insert(ACCEPT, HeaderValue::from_str(accept).unwrap());
-    Format::wanted(&headers)
+    Format::wanted(&Headers::from_iter([("accept", accept)]))
 }
 
 #[test]
@@ -95,7 +92,7 @@ fn only_who_asks_for_open_metrics_gets_it() {
     ] {
         assert_eq!(wanted(accept), Format::Text, "{accept}");
     }
-    assert_eq!(Format::wanted(&HeaderMap::new()), Format::Text);
+    assert_eq!(Format::wanted(&Headers::default()), Format::Text);
 }
 
 /// A page with one of each kind, and names that need care.

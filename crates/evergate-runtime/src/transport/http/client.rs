@@ -256,7 +256,9 @@ impl HttpConnection {
 
     async fn read_head(&mut self) -> Result<ResponseHead, HttpError> {
         loop {
-            if let Some((head, length)) = response_head::parse(&self.buffer)? {
+            if !self.buffer.is_empty()
+                && let Some((head, length)) = response_head::parse(&self.buffer)?
+            {
                 self.buffer.advance(length);
                 if head.status.is_informational() {
                     if head.status == StatusCode::SWITCHING_PROTOCOLS {

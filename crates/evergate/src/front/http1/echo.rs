@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use http::{Request, StatusCode};
+use http::StatusCode;
 use http_body_util::BodyExt as _;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
+use super::super::request::Request;
 use super::super::{Reply, body};
 use super::{RequestBody, serve};
 
@@ -46,10 +47,10 @@ async fn ask(mut client: DuplexStream, text: &[u8], sizes: &[u8]) -> String {
 }
 
 pub(super) async fn answer<R: AsyncRead + Unpin>(request: Box<Request<RequestBody<R>>>) -> Reply {
-    let (parts, body) = request.into_parts();
+    let Request { method, uri, body, .. } = *request;
     match body.collect().await {
         Ok(read) => {
-            let line = format!("{} {} {:?};", parts.method, parts.uri, read.to_bytes());
+            let line = format!("{method} {uri} {:?};", read.to_bytes());
             body::json(StatusCode::OK, &line.into())
         }
         Err(error) => body::json(StatusCode::BAD_REQUEST, &error.to_string().into()),

@@ -4,15 +4,12 @@
 //! refused: two lengths, a length beside chunks, another coding than chunks, chunks in HTTP/1.0.
 
 use std::mem::MaybeUninit;
-use std::ops::Range;
 
-use bytes::{Bytes, BytesMut};
+use bytes::BytesMut;
 use evergate_runtime::wire::{Chunk, Framing};
-use http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, TRANSFER_ENCODING};
-use http::{HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version};
+use http::{Method, StatusCode, Uri};
 
-use super::super::incoming::{PROTOCOL_VERSION, SESSION_ID};
-use super::spare;
+use super::super::request::{Headers, Request, Span};
 
 /// A request whose body is still to be read.
 #[derive(Debug)]
@@ -52,13 +49,6 @@ const MAX_HEADERS: usize = 100;
 /// The same, in bytes.
 pub(super) const MAX_HEAD: usize = u16::MAX as usize;
 
-/// Where something is in a head. Small, because there is room for many, and it is cleared for every request.
-#[derive(Debug, Clone, Copy, Default)]
-struct Span {
-    start: u16,
-    end: u16,
-}
-
 /// Takes the head at the start of a buffer; `None` if it is not complete.
 pub(super) fn take<B>(
     buffer: &mut BytesMut,
@@ -87,66 +77,53 @@ pub(super) fn take<B>(
     };
     let method = Method::from_bytes(method.as_bytes()).map_err(|_| BadHead::Malformed)?;
     let is_old = minor == 0;
-    let target = Span::of(target.as_bytes(), buffer)?;
+    let span = |part: &[u8]| Span::of(part, buffer).ok_or(BadHead::TooLong);
+    let target = span(target.as_bytes())?;
     if !has_proper_lines(&parsed, &buffer[..length]) {
         return Err(BadHead::Malformed);
     }
-    // What was found borrows from the buffer, of which the head is about to be taken.
-    let mut spans = [(Span::default(), Span::default()); MAX_HEADERS];
-    let count = parsed.headers.len();
-    for (span, header) in spans.iter_mut().zip(parsed.headers.iter()) {
-        *span = (Span::of(header.name.as_bytes(), buffer)?, Span::of(header.value, buffer)?);
-    }
-    let head = buffer.split_to(length).freeze();
-
-    let mut request = Box::new(Request::new(body()));
-    *request.uri_mut() =
-        Uri::from_maybe_shared(target.slice(&head)).map_err(|_| BadHead::Malformed)?;
-    *request.version_mut() = if is_old { Version::HTTP_10 } else { Version::HTTP_11 };
-    let terms = Terms { keep_alive: !is_old, is_old, is_head: method == Method::HEAD };
-    *request.method_mut() = method;
-    let mut read = RequestHead { request, framing: Framing::Done, expects_continue: false, terms };
-    let headers = read.request.headers_mut();
-    *headers = spare::headers();
-    headers.reserve(count);
-    let (mut length, mut is_chunked, mut closes) = (None, false, false);
-    for (name, value) in &spans[..count] {
-        let name = header_name(&head[name.range()])?;
-        let value = HeaderValue::from_maybe_shared(value.slice(&head));
-        let value = value.map_err(|_| BadHead::Malformed)?;
-        if name == CONTENT_LENGTH {
-            let announced = decimal(value.as_bytes()).ok_or(BadHead::Malformed)?;
-            if length.replace(announced).is_some() {
+    let mut terms = Terms { keep_alive: !is_old, is_old, is_head: method == Method::HEAD };
+    let mut headers = Headers::default();
+    let (mut announced, mut is_chunked, mut closes, mut expects_continue) =
+        (None, false, false, false);
+    for header in &*parsed.headers {
+        let (name, value) = (header.name, header.value);
+        headers.add(span(name.as_bytes())?, span(value)?);
+        if name.eq_ignore_ascii_case("content-length") {
+            let length = decimal(value).ok_or(BadHead::Malformed)?;
+            if announced.replace(length).is_some() {
                 return Err(BadHead::Ambiguous);
             }
-        } else if name == TRANSFER_ENCODING {
+        } else if name.eq_ignore_ascii_case("transfer-encoding") {
             if is_chunked || is_old {
                 return Err(BadHead::Ambiguous);
             }
-            if !value.as_bytes().eq_ignore_ascii_case(b"chunked") {
+            if !value.eq_ignore_ascii_case(b"chunked") {
                 return Err(BadHead::UnknownCoding);
             }
             is_chunked = true;
-        } else if name == CONNECTION {
-            for option in value.as_bytes().split(|byte| *byte == b',') {
+        } else if name.eq_ignore_ascii_case("connection") {
+            for option in value.split(|byte| *byte == b',') {
                 let option = option.trim_ascii();
                 closes |= option.eq_ignore_ascii_case(b"close");
-                read.terms.keep_alive |= is_old && option.eq_ignore_ascii_case(b"keep-alive");
+                terms.keep_alive |= is_old && option.eq_ignore_ascii_case(b"keep-alive");
             }
-        } else if name == EXPECT {
-            read.expects_continue =
-                !is_old && value.as_bytes().eq_ignore_ascii_case(b"100-continue");
+        } else if name.eq_ignore_ascii_case("expect") {
+            expects_continue = !is_old && value.eq_ignore_ascii_case(b"100-continue");
         }
-        headers.append(name, value);
     }
-    read.terms.keep_alive &= !closes;
-    read.framing = match (length, is_chunked) {
+    terms.keep_alive &= !closes;
+    let framing = match (announced, is_chunked) {
         (Some(_), true) => return Err(BadHead::Ambiguous),
         (Some(length), false) => Framing::Length(length),
         (None, true) => Framing::Chunked(Chunk::Size),
         (None, false) => Framing::Done,
     };
-    Ok(Some(read))
+    let head = buffer.split_to(length).freeze();
+    let uri = Uri::from_maybe_shared(target.slice(&head)).map_err(|_| BadHead::Malformed)?;
+    headers.set_text(head);
+    let request = Box::new(Request { method, uri, is_old, headers, body: body() });
+    Ok(Some(RequestHead { request, framing, expects_continue, terms }))
 }
 
 /// Whether every line ends as it should: the library takes less for an end, and others do not. A header begins where a line
@@ -157,17 +134,6 @@ fn has_proper_lines(parsed: &httparse::Request<'_, '_>, head: &[u8]) -> bool {
     head.ends_with(b"\r\n\r\n")
         && names.all(|name| head[..offset(name, head)].ends_with(b"\r\n"))
         && head[..start].chunks(2).all(|line_end| line_end == b"\r\n")
-}
-
-/// The library keeps the names of headers that it does not know in memory of their own. Every request has two of ours.
-fn header_name(text: &[u8]) -> Result<HeaderName, BadHead> {
-    match text.len() {
-        14 if text.eq_ignore_ascii_case(SESSION_ID.as_str().as_bytes()) => Ok(SESSION_ID),
-        20 if text.eq_ignore_ascii_case(PROTOCOL_VERSION.as_str().as_bytes()) => {
-            Ok(PROTOCOL_VERSION)
-        }
-        _ => HeaderName::from_bytes(text).map_err(|_| BadHead::Malformed),
-    }
 }
 
 /// Digits and nothing else: signs, blanks and lists mean different things to different programs.
@@ -183,25 +149,6 @@ fn decimal(text: &[u8]) -> Option<u64> {
 /// Where a part of `whole` begins.
 fn offset(part: &[u8], whole: &[u8]) -> usize {
     part.as_ptr().addr() - whole.as_ptr().addr()
-}
-
-// === impl Span ===
-
-impl Span {
-    /// Where a part of `whole` is in it.
-    fn of(part: &[u8], whole: &[u8]) -> Result<Self, BadHead> {
-        let start = offset(part, whole);
-        let short = |at: usize| u16::try_from(at).map_err(|_| BadHead::TooLong);
-        Ok(Self { start: short(start)?, end: short(start + part.len())? })
-    }
-
-    fn range(self) -> Range<usize> {
-        self.start.into()..self.end.into()
-    }
-
-    fn slice(self, head: &Bytes) -> Bytes {
-        head.slice(self.range())
-    }
 }
 
 // === impl BadHead ===
@@ -246,13 +193,10 @@ mod tests {
         let head = take(&mut buffer, || ()).unwrap().unwrap();
         assert_eq!(buffer, "rest");
         let request = head.request;
-        assert_eq!(
-            (request.method(), request.uri().to_string()),
-            (&Method::POST, "/mcp?a=b".into())
-        );
-        let values: Vec<_> = request.headers().get_all("X-A").iter().collect();
-        assert_eq!(values, ["1", "2"]);
-        assert_eq!(request.headers()["host"], "x");
+        assert_eq!((request.method, request.uri.to_string()), (Method::POST, "/mcp?a=b".into()));
+        let values: Vec<_> = request.headers.get_all("x-a").collect();
+        assert_eq!(values, [b"1", b"2"]);
+        assert_eq!(request.headers.text("host"), Some("x"));
         assert!(head.terms.keep_alive && !head.terms.is_old && !head.terms.is_head);
     }
 

@@ -3,25 +3,8 @@
 
 use std::cell::Cell;
 
-use http::HeaderMap;
-
 thread_local! {
-    static HEADERS: Cell<HeaderMap> = Cell::default();
     static TEXT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
-}
-
-/// An empty map.
-pub(crate) fn headers() -> HeaderMap {
-    HEADERS.take()
-}
-
-/// For whoever is next.
-pub(crate) fn keep_headers(mut headers: HeaderMap) {
-    // Somebody may have taken all of it.
-    if headers.capacity() > 0 {
-        headers.clear();
-        HEADERS.set(headers);
-    }
 }
 
 /// An empty text.

@@ -32,8 +32,7 @@ impl Drop for Unless {
 
 /// What a path is answered with.
 async fn answer(request: Box<Request<Body>>, dropped: Arc<AtomicUsize>) -> Reply {
-    let (parts, body) = request.into_parts();
-    match parts.uri.path() {
+    match request.uri.path() {
         // Two words that are a second apart.
         "/stream" => {
             events(futures_util::stream::unfold(["two", "one"].to_vec(), async |mut left| {
@@ -59,7 +58,7 @@ async fn answer(request: Box<Request<Body>>, dropped: Arc<AtomicUsize>) -> Reply
         "/nothing" => empty(StatusCode::NO_CONTENT),
         "/taken" => empty(StatusCode::ACCEPTED),
         "/unread" => text(StatusCode::OK, "hello"),
-        _ => echo::answer(Box::new(Request::from_parts(parts, body))).await,
+        _ => echo::answer(request).await,
     }
 }
 

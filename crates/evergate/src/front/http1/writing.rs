@@ -7,12 +7,11 @@ use std::task::{Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use http::header::CONNECTION;
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::time::Instant;
 
-use super::super::body::ReplyBody;
+use super::super::body::{ReplyBody, Response};
 use super::super::respond::Pieces;
 use super::date;
 use super::patience::Patience;
@@ -55,28 +54,22 @@ impl<W: AsyncWrite + Unpin> Writing<W> {
     }
 
     /// Puts down the head of a response, and says whether another may follow on the same connection.
-    pub(super) fn head(
-        &mut self,
-        status: StatusCode,
-        headers: &HeaderMap,
-        end: End,
-        terms: Terms,
-    ) -> bool {
+    pub(super) fn head(&mut self, reply: &Response, end: End, terms: Terms) -> bool {
         let text = self.text();
-        if status == StatusCode::OK {
+        if reply.status == StatusCode::OK {
             text.extend_from_slice(b"HTTP/1.1 200 OK\r\n");
         } else {
-            let reason = status.canonical_reason().unwrap_or_default();
+            let reason = reply.status.canonical_reason().unwrap_or_default();
             // Into memory: it cannot fail.
-            let _ = write!(text, "HTTP/1.1 {} {reason}\r\n", status.as_str());
+            let _ = write!(text, "HTTP/1.1 {} {reason}\r\n", reply.status.as_str());
         }
-        let mut goes_on = terms.keep_alive && end != End::Close;
-        for (name, value) in headers {
-            if name == CONNECTION {
-                // Nobody here sets it to anything but "close".
-                goes_on = false;
-                continue;
-            }
+        let goes_on = terms.keep_alive && end != End::Close && !reply.closes;
+        if let Some(kind) = reply.content_type {
+            text.extend_from_slice(b"content-type: ");
+            text.extend_from_slice(kind.as_bytes());
+            text.extend_from_slice(b"\r\n");
+        }
+        for (name, value) in &reply.headers {
             text.extend_from_slice(name.as_str().as_bytes());
             text.extend_from_slice(b": ");
             text.extend_from_slice(value.as_bytes());

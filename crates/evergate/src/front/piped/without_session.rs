@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evergate_runtime::RawJson;
-use http::HeaderMap;
 use tokio::time::timeout;
 
 use super::{Piped, Unanswered};
 use crate::cancelled::cancelled;
+use crate::front::request::Headers;
 use crate::front::respond;
 use crate::gateway::Answer;
 use crate::gateway::client::{CallGuard, Client};
@@ -29,7 +29,7 @@ impl Piped {
         id: RawJson,
         method: Cow<'static, str>,
         params: Option<RawJson>,
-        headers: Option<HeaderMap>,
+        headers: Option<Headers>,
     ) {
         let begun = self.begin(&id, method, params, headers).await;
         if let Err(error) = begun {
@@ -43,7 +43,7 @@ impl Piped {
         id: &RawJson,
         method: Cow<'static, str>,
         params: Option<RawJson>,
-        headers: Option<HeaderMap>,
+        headers: Option<Headers>,
     ) -> Result<(), RawJson> {
         if let Some(error) = self.refuses(&method, params.as_ref()) {
             return Err(error);
@@ -59,7 +59,7 @@ impl Piped {
             self.listen(principal, id.clone(), params, guard);
             return Ok(());
         }
-        let headers = headers.and_then(|mut headers| self.gateway.to_pass_on(&mut headers));
+        let headers = headers.and_then(|headers| self.gateway.to_pass_on(&headers));
         let (myself, id, unanswered) = (self.clone(), id.clone(), Unanswered::new(self));
         let answering = Box::pin(async move {
             let gateway = &myself.gateway;

@@ -4,32 +4,32 @@
 use std::collections::HashMap;
 
 use evergate_runtime::{RawJson, wire};
-use http::HeaderMap;
 use serde_json::value::RawValue;
 
 use crate::front::incoming::PROTOCOL_VERSION;
+use crate::front::request::{Headers, visible};
 
 const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
 
 /// Whether what is there says the same as the body; what is missing is looked for later.
-pub(super) fn agree(headers: &HeaderMap, version: &str, method: &str) -> Result<(), String> {
-    for name in [PROTOCOL_VERSION.as_str(), METHOD, NAME] {
-        if headers.get_all(name).iter().nth(1).is_some() {
+pub(super) fn agree(headers: &Headers, version: &str, method: &str) -> Result<(), String> {
+    for name in [PROTOCOL_VERSION, METHOD, NAME] {
+        if headers.get_all(name).nth(1).is_some() {
             return Err(format!("the header {name} came twice"));
         }
     }
-    same(headers, PROTOCOL_VERSION.as_str(), version)?;
+    same(headers, PROTOCOL_VERSION, version)?;
     same(headers, METHOD, method)
 }
 
 /// Whether everything is there.
 pub(super) fn complete(
-    headers: &HeaderMap,
+    headers: &Headers,
     method: &str,
     params: Option<&RawJson>,
 ) -> Result<(), String> {
-    present(headers, PROTOCOL_VERSION.as_str())?;
+    present(headers, PROTOCOL_VERSION)?;
     present(headers, METHOD)?;
     let Some(field) = naming_field(method) else { return Ok(()) };
     present(headers, NAME)?;
@@ -37,8 +37,8 @@ pub(super) fn complete(
     name_in(params, field).map_or(Ok(()), |name| same(headers, NAME, &name))
 }
 
-fn present(headers: &HeaderMap, name: &str) -> Result<(), String> {
-    if headers.contains_key(name) {
+fn present(headers: &Headers, name: &str) -> Result<(), String> {
+    if headers.get(name).is_some() {
         return Ok(());
     }
     Err(format!("the header {name} is missing"))
@@ -60,9 +60,9 @@ fn name_in(params: Option<&RawJson>, field: &str) -> Option<String> {
     serde_json::from_str(fields.get(field)?.get()).ok()
 }
 
-fn same(headers: &HeaderMap, name: &str, said: &str) -> Result<(), String> {
+fn same(headers: &Headers, name: &str, said: &str) -> Result<(), String> {
     let Some(value) = headers.get(name) else { return Ok(()) };
-    match wire::header_value_text(value) {
+    match visible(value).and_then(wire::header_value_text) {
         Some(text) if text == said => Ok(()),
         Some(_) => Err(format!("the header {name} does not say what the body does")),
         None => Err(format!("the header {name} cannot be read")),
@@ -71,17 +71,12 @@ fn same(headers: &HeaderMap, name: &str, said: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use http::{HeaderName, HeaderValue};
     use serde_json::json;
 
     use super::*;
 
-    fn headers(all: &[(&'static str, &'static str)]) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        for (name, value) in all {
-            headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
-        }
-        headers
+    fn headers(all: &[(&'static str, &'static str)]) -> Headers {
+        all.iter().copied().collect()
     }
 
     const VERSION: (&str, &str) = ("mcp-protocol-version", "2026-07-28");

@@ -10,7 +10,6 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use evergate_runtime::RawJson;
-use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -19,6 +18,7 @@ use tokio::time::Instant;
 use super::envelope::Envelope;
 use crate::config::Isolation;
 use crate::front::keys::Caller;
+use crate::front::request::Headers;
 use crate::front::session_id::SessionFacts;
 use crate::gateway::Gateway;
 use crate::gateway::client::{Client, Kind, Scope};
@@ -50,7 +50,7 @@ impl Gateway {
         self: &Arc<Self>,
         caller: Caller,
         scope: Scope,
-        headers: &HeaderMap,
+        headers: &Headers,
         envelope: &Envelope,
     ) -> Option<Arc<Client>> {
         let own_headers = self.digest_for_own_servers(&caller, &scope, headers);
@@ -128,7 +128,7 @@ impl Gateway {
         &self,
         caller: &Caller,
         scope: &Scope,
-        headers: &HeaderMap,
+        headers: &Headers,
     ) -> Option<[u8; 32]> {
         if !self.passes_headers.load(Ordering::Relaxed) {
             return None;

@@ -20,7 +20,8 @@ thread_local! {
 const MAX_IDLE: usize = 256;
 
 /// Resolves when its time has come.
-pub(super) struct Alarm {
+#[derive(Debug)]
+pub struct Alarm {
     /// Until it is dropped.
     sleep: Option<Pin<Box<Sleep>>>,
     /// The runtime that it belongs to.
@@ -30,8 +31,14 @@ pub(super) struct Alarm {
 // === impl Alarm ===
 
 impl Alarm {
-    pub(super) fn after(time: Duration) -> Self {
-        let (at, home) = (Instant::now() + time, Handle::current().id());
+    /// Set for so long from now.
+    pub fn after(time: Duration) -> Self {
+        Self::at(Instant::now() + time)
+    }
+
+    /// Set for that time.
+    pub(crate) fn at(at: Instant) -> Self {
+        let home = Handle::current().id();
         let kept = IDLE.with_borrow_mut(|idle| {
             let index = idle.iter().rposition(|(kept, _)| *kept == home)?;
             Some(idle.swap_remove(index).1)
