@@ -101,6 +101,12 @@ enum Brought {
     Begun(Box<BegunResult>),
 }
 
+/// How a call ended that brought something.
+enum Ended {
+    Whole(RawJson),
+    Begun(Box<BegunResult>, Box<Admitted>),
+}
+
 /// A sending that brought no answer.
 struct Unanswered {
     failure: SendFailure,
@@ -134,7 +140,22 @@ const RESEND_PAUSE: Duration = Duration::from_millis(100);
 // === impl Call ===
 
 impl Call {
-    async fn run(mut self, report: &mut Report) -> Result<Reply, CallError> {
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "it would be kept twice: as what is given and as what is worked with"
+    )]
+    fn run(mut self, report: &mut Report) -> impl Future<Output = Result<Reply, CallError>> + Send {
+        async move {
+            Ok(match self.until_answered(report).await? {
+                Ended::Whole(result) => Reply::Whole(result),
+                Ended::Begun(begun, admitted) => {
+                    Reply::Pieces(ResultStream::new(*begun, self, *admitted))
+                }
+            })
+        }
+    }
+
+    async fn until_answered(&mut self, report: &mut Report) -> Result<Ended, CallError> {
         let mut repeats = Repeats::default();
         let mut kept: Option<Admitted> = None;
         let mut after: Option<Generation> = None;
@@ -168,16 +189,16 @@ impl Call {
                         report.sent_again(by.generation());
                     }
                     if self.verbatim || !by.peer().version.is_modern() {
-                        return Ok(Reply::Whole(result));
+                        return Ok(Ended::Whole(result));
                     }
                     let kind = ResultType::of(&result);
                     if kind == ResultType::Complete {
-                        return Ok(Reply::Whole(self.complete(result)));
+                        return Ok(Ended::Whole(self.complete(result)));
                     }
                     // Rare, and large.
                     let other_way = Box::pin(self.take_other(by, kind, result, &mut repeats));
                     match report.elsewhere(other_way).await? {
-                        Taken::Result(result) => return Ok(Reply::Whole(result)),
+                        Taken::Result(result) => return Ok(Ended::Whole(result)),
                         Taken::Round(round) => self.round = Some(round),
                         Taken::Nothing => self.start_again(by.generation(), &mut repeats)?,
                     }
@@ -191,7 +212,7 @@ impl Call {
                     continue;
                 }
                 Ok(Ok(Brought::Begun(begun))) => {
-                    return Ok(Reply::Pieces(ResultStream::new(*begun, self, admitted)));
+                    return Ok(Ended::Begun(begun, Box::new(admitted)));
                 }
                 Ok(Err(error)) => {
                     if !lease.peer().version.is_modern()

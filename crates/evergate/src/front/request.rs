@@ -107,7 +107,8 @@ impl Headers {
     /// Takes those of that name out which are not to be kept.
     pub(crate) fn retain(&mut self, name: &str, keep: impl Fn(&[u8]) -> bool) {
         let mut fields = std::mem::take(&mut self.fields);
-        fields.retain(|field| !self.is_called(*field, name) || keep(field.value.within(&self.text)));
+        fields
+            .retain(|field| !self.is_called(*field, name) || keep(field.value.within(&self.text)));
         self.fields = fields;
     }
 

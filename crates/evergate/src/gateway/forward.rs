@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 use std::convert::Infallible;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::time::Duration;
 
 use evergate_runtime::{
     Attribution, CallBuilder, Handlers, Notification, RawJson, Reply, RpcError, ServerHandle,
@@ -39,6 +41,15 @@ pub(super) struct Forward {
     pub(super) number: u64,
 }
 
+/// Whom a call is for that is talked about before its end, or whose caller has no session.
+struct Addressee<'a> {
+    gateway: &'a Arc<Gateway>,
+    client: &'a Client,
+    server: &'a Arc<str>,
+    handle: &'a ServerHandle,
+    context: &'a RequestContext,
+}
+
 /// What a server logs without saying about which call, for a caller who has no other way to hear of it. The call reads it
 /// itself, so that what was said before its answer comes before that.
 struct Logs<'a> {
@@ -63,7 +74,7 @@ pub(super) async fn forward(
     gateway: &Arc<Gateway>,
     client: &Arc<Client>,
     server: &Arc<str>,
-    mut request: Forward,
+    request: Forward,
     context: &RequestContext,
 ) -> Answer {
     let Some(handle) = gateway.server_for(client, server) else {
@@ -73,66 +84,26 @@ pub(super) async fn forward(
     let Some(settings) = config.servers.get(&**server) else {
         return Answer::Error(gone(server));
     };
-    let (mut recording, headers) =
-        begin_recording(gateway, client, (server, settings), &config, &mut request, context);
-    let Forward { method, params, tool, progress_token, number, .. } = request;
-    let about_task = tasks::is_about_one(&method);
+    let (is_tool, about_task) = (request.tool.is_some(), tasks::is_about_one(&request.method));
     let rounds = context.rounds.as_ref();
-    let patience = progress_token.map(|token| Patience::new(token, context.stream.clone()));
-    if let Some(rounds) = rounds {
-        rounds.goes_to(server, patience.as_ref());
-        gateway.hear_logs(client, rounds, &handle).await;
-    }
-    // From here on nothing is waited for until it is made, so that it need not be kept meanwhile: it is large, too.
-    let mut call = begin(&handle, settings, method, params, tool.as_ref());
-    let (caller, handlers) = match rounds {
-        Some(rounds) => (rounds.caller, Arc::new(questions_in_rounds(client, rounds))),
-        None => (client.number(), questions(client)),
-    };
-    // Whoever takes it back drops it.
-    call = call.caller(caller).number(number).handlers(handlers);
-    let (around, listener) = (gateway.clone(), client.clone());
-    let (stream, own_rounds) = (context.stream.clone(), rounds.cloned());
-    call = call.on_notification(move |notification| {
-        news::from_call(&around, &listener, (&stream, own_rounds.as_deref()), &notification);
-    });
-    if rounds.is_some() {
-        call = call.verbatim();
-    }
-    if let Some(patience) = patience.clone() {
-        call = call.on_progress(move |progress| patience.report(&progress));
-    }
-    if let Some(headers) = headers {
-        call = call.headers(headers);
-    }
-    let mut said = rounds.and_then(|rounds| Logs::of(gateway, client, server, rounds));
-    let waiting = async {
-        match patience.filter(|_| matches!(context.stream, Outlet::Pipe(_))) {
-            Some(patience) => patience.keep(&handle, config.gateway.keep_alive).await,
-            None => std::future::pending().await,
-        }
-    };
+    let token = request.progress_token.clone();
+    let patience = token.map(|token| Patience::new(token, context.stream.clone()));
+    let to = (server, &handle, settings);
+    let (mut recording, call) =
+        begin(gateway, client, to, &config, request, patience.as_ref(), context);
     // What may be kept in a file must be there as a whole, and only a tool's result can say in the end that it failed.
-    let takes_pieces =
-        context.takes_pieces && tool.is_some() && config.gateway.payload_dir.is_none();
+    let takes_pieces = context.takes_pieces && is_tool && config.gateway.payload_dir.is_none();
     let result = {
         // In place: a future that is moved takes up its room twice, and this one is large.
-        let made = std::pin::pin!(call.reported(takes_pieces, &mut recording.report));
-        let hearing = async {
-            match &mut said {
-                Some(said) => said.pass_on(&context.stream).await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            result = made => result,
-            never = waiting => match never {},
-            never = hearing => match never {},
+        let made = pin!(call.reported(takes_pieces, &mut recording.report));
+        if rounds.is_none() && patience.is_none() {
+            made.await
+        } else {
+            let to = Addressee { gateway, client, server, handle: &handle, context };
+            // In a box, as whatever is rarer and large.
+            Box::pin(to.accompany(made, patience, config.gateway.keep_alive)).await
         }
     };
-    if let Some(said) = &mut said {
-        said.pass_on_the_rest(&context.stream);
-    }
     let result = result.map(|reply| match reply {
         Reply::Whole(result) if rounds.is_some() => {
             Reply::Whole(tasks::published(client, server, about_task, result))
@@ -147,7 +118,7 @@ pub(super) async fn forward(
             recording.look_at(&result);
             recording.answered();
             let result = RawJson::from_valid(gateway.buffers.counted(result.to_bytes()));
-            if tool.is_some() {
+            if is_tool {
                 payload::within_limits(&config.gateway, client, server, result).await
             } else {
                 payload::refuse_too_large(&config.gateway, server, result)
@@ -158,6 +129,45 @@ pub(super) async fn forward(
             Answer::Error(error_body::of_call(&error, Some(&handle.status())))
         }
     }
+}
+
+/// All there is to a call before it is made, and who keeps account of it. Apart from the waiting, which would keep it all.
+fn begin(
+    gateway: &Arc<Gateway>,
+    client: &Arc<Client>,
+    (server, handle, settings): (&Arc<str>, &ServerHandle, &Server),
+    config: &Config,
+    mut request: Forward,
+    patience: Option<&Patience>,
+    context: &RequestContext,
+) -> (Recording, CallBuilder) {
+    let about = (server, settings);
+    let (recording, headers) =
+        begin_recording(gateway, client, about, config, &mut request, context);
+    let Forward { method, params, tool, number, .. } = request;
+    let mut call = configured(handle, settings, method, params, tool.as_ref());
+    let rounds = context.rounds.as_ref();
+    let (caller, handlers) = match rounds {
+        Some(rounds) => (rounds.caller, Arc::new(questions_in_rounds(client, rounds))),
+        None => (client.number(), questions(client)),
+    };
+    // Whoever takes it back drops it.
+    call = call.caller(caller).number(number).handlers(handlers);
+    let (around, listener) = (gateway.clone(), client.clone());
+    let (stream, own_rounds) = (context.stream.clone(), rounds.cloned());
+    call = call.on_notification(move |notification| {
+        news::from_call(&around, &listener, (&stream, own_rounds.as_deref()), &notification);
+    });
+    if rounds.is_some() {
+        call = call.verbatim();
+    }
+    if let Some(patience) = patience.cloned() {
+        call = call.on_progress(move |progress| patience.report(&progress));
+    }
+    if let Some(headers) = headers {
+        call = call.headers(headers);
+    }
+    (recording, call)
 }
 
 /// Begins to keep account of a call, and puts into it where it stands in a trace. With the headers its server is to see.
@@ -205,7 +215,7 @@ fn begin_recording(
 }
 
 /// The call, with what the configuration says of its tool.
-fn begin(
+fn configured(
     handle: &ServerHandle,
     settings: &Server,
     method: Cow<'static, str>,
@@ -229,6 +239,49 @@ fn begin(
         call = call.replay(replay);
     }
     call
+}
+
+// === impl Addressee ===
+
+impl Addressee<'_> {
+    /// Waits for the call, and passes on meanwhile what is said about it.
+    async fn accompany<T>(
+        &self,
+        made: Pin<&mut impl Future<Output = T>>,
+        patience: Option<Patience>,
+        keep_alive: Duration,
+    ) -> T {
+        let Self { gateway, client, server, handle, context } = self;
+        let rounds = context.rounds.as_ref();
+        if let Some(rounds) = rounds {
+            rounds.goes_to(server, patience.as_ref());
+            gateway.hear_logs(client, rounds, handle).await;
+        }
+        let mut said = rounds.and_then(|rounds| Logs::of(gateway, client, server, rounds));
+        let result = {
+            let waiting = async {
+                match patience.filter(|_| matches!(context.stream, Outlet::Pipe(_))) {
+                    Some(patience) => patience.keep(handle, keep_alive).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let hearing = async {
+                match &mut said {
+                    Some(said) => said.pass_on(&context.stream).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                result = made => result,
+                never = waiting => match never {},
+                never = hearing => match never {},
+            }
+        };
+        if let Some(said) = &mut said {
+            said.pass_on_the_rest(&context.stream);
+        }
+        result
+    }
 }
 
 // === impl Logs ===

@@ -33,7 +33,7 @@ const TAIL_TIMEOUT: Duration = Duration::from_secs(1);
 impl HttpLink {
     pub(super) async fn read(
         self: &Arc<Self>,
-        response: Response,
+        mut response: Response,
         inbox: &Arc<Inbox>,
         watch: &Arc<CallWatch>,
         takes_pieces: TakesPieces<'_>,
@@ -47,7 +47,11 @@ impl HttpLink {
             return self.refusal(status, &body, watch).map(Received::Answer);
         }
         match response.content_type {
-            ContentType::Json => self.read_json(response.body, inbox, watch, takes_pieces).await,
+            ContentType::Json => match response.body.take_whole(self.max_message_bytes) {
+                Some(body) => self.answer_in(&body, inbox, watch).map(Received::Answer),
+                // In a box, so that those that are here already need not move room for it about.
+                None => Box::pin(self.read_json(response.body, inbox, watch, takes_pieces)).await,
+            },
             ContentType::Events => {
                 let stream = self.event_stream(response, None);
                 let answer = Box::pin(self.read_events(stream, inbox, watch)).await?;
@@ -83,9 +87,19 @@ impl HttpLink {
             }
             (Collected::Whole(body) | Collected::Part(body, _), _) => body,
         };
-        let answer = self.take_messages(&body, inbox, watch)?;
+        self.answer_in(&body, inbox, watch).map(Received::Answer)
+    }
+
+    /// The answer in a body that is here as a whole.
+    fn answer_in(
+        self: &Arc<Self>,
+        body: &Bytes,
+        inbox: &Arc<Inbox>,
+        watch: &Arc<CallWatch>,
+    ) -> Result<Answer, SendFailure> {
+        let answer = self.take_messages(body, inbox, watch)?;
         let answer = answer.ok_or_else(|| unanswered(TransportError::WrongId))?;
-        self.check_session(answer, watch).map(Received::Answer)
+        self.check_session(answer, watch)
     }
 
     /// Some servers say with 200 that they do not know us.

@@ -343,6 +343,18 @@ impl ResponseBody {
         }
     }
 
+    /// All of it, if it came together with the head, as most do.
+    pub(crate) fn take_whole(&mut self, limit: usize) -> Option<Bytes> {
+        let length = usize::try_from(self.framing.announced()?).ok()?;
+        let buffer = &mut self.connection.as_mut()?.buffer;
+        if length > limit || buffer.len() < length {
+            return None;
+        }
+        let whole = buffer.split_to(length).freeze();
+        self.finish();
+        Some(whole)
+    }
+
     /// Reads on as far as there is something to read, so that the connection can be used again. `true` if that was all.
     pub(crate) fn is_at_end(&mut self) -> bool {
         let mut context = Context::from_waker(std::task::Waker::noop());
