@@ -76,7 +76,7 @@ pub mod wire {
     };
     pub use crate::transport::{
         BadFraming, Chunk, Ends, EventDecoder, EventTooLarge, Framing, Line, LineSplitter,
-        ServerEvent, Step,
+        RepeatedHead, ServerEvent, Step, decimal,
     };
 }
 

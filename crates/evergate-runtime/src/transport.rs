@@ -26,6 +26,7 @@ pub(crate) use http::client::HttpClient;
 pub use http::connect::{DialedStream, Dialer};
 pub use http::event_decoder::{EventDecoder, EventTooLarge, ServerEvent};
 pub use http::framing::{BadFraming, Chunk, Framing, Step};
+pub use http::repeated_head::{RepeatedHead, decimal};
 pub(crate) use last_words::StderrTail;
 pub use line_splitter::{Ends, Line, LineSplitter};
 pub use memory::MemoryConnector;

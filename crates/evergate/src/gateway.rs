@@ -69,7 +69,7 @@ use stateless::{Parked, Principals};
 use subscriptions::Subscriptions;
 use view::Views;
 
-pub(crate) use dispatch::{Answer, Pieces, RequestContext, goes_to_server};
+pub(crate) use dispatch::{Answer, ClientRequest, Pieces, RequestContext, goes_to_server};
 pub(crate) use isolation::is_troubled;
 
 /// How long after its call a server may still ask because of it.

@@ -44,23 +44,17 @@ impl CallClock {
     pub(super) async fn expired(&self) {
         loop {
             let expires = self.expires_at();
-            tokio::select! {
-                biased;
-                () = Alarm::at(expires) => {
-                    if self.expires_at() <= expires {
-                        return;
-                    }
-                }
-                // An answer moves it to an earlier time than the one waited for.
-                () = self.is_told() => {}
+            match self.track.as_ref().filter(|track| track.pulse() == Pulse::Asking) {
+                None => Alarm::at(expires).await,
+                Some(track) => tokio::select! {
+                    () = Alarm::at(expires) => {}
+                    // An answer moves it to an earlier time than the one waited for.
+                    () = track.is_told() => continue,
+                },
             }
-        }
-    }
-
-    async fn is_told(&self) {
-        match &self.track {
-            Some(track) => track.is_told().await,
-            None => std::future::pending().await,
+            if self.expires_at() <= expires {
+                return;
+            }
         }
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod headers;
 pub(crate) mod legacy_sse;
 pub(crate) mod listen;
 mod pool;
+pub(crate) mod repeated_head;
 mod request_head;
 mod response_head;
 pub(crate) mod streamable;

@@ -213,7 +213,9 @@ pub(super) fn accepts(headers: &Headers, types: &[&str]) -> Result<(), Refusal> 
 
 /// What a request says of the revision it is written in. What cannot be read is no revision.
 pub(super) fn protocol_version(headers: &Headers) -> Option<&str> {
-    headers.get(PROTOCOL_VERSION).map(|value| visible(value).unwrap_or_default())
+    let value = headers.get(PROTOCOL_VERSION)?;
+    let known = handshake::VERSIONS.into_iter().find(|version| version.as_bytes() == value);
+    Some(known.or_else(|| visible(value)).unwrap_or_default())
 }
 
 /// The same, if it is one that is known.

@@ -28,7 +28,7 @@ use crate::gateway::client::Introduction;
 use crate::gateway::error_body::{self, INVALID_PARAMS, OUTCOME_UNKNOWN, Refusal, plain};
 use crate::gateway::event_log::{EventLog, Tail};
 use crate::gateway::outlet::Outlet;
-use crate::gateway::{Answer, Gateway, RequestContext, goes_to_server, handshake};
+use crate::gateway::{Answer, ClientRequest, Gateway, RequestContext, goes_to_server, handshake};
 
 /// Messages in one batch: more than any client sends, fewer than a stream keeps.
 const MAX_BATCH: usize = 1024;
@@ -105,7 +105,7 @@ where
         return Box::pin(answering).await;
     }
     let version = incoming::known_version(named)?;
-    let (session, new_id) = match readable(known)? {
+    let (session, new_id) = match known {
         Some(id) => (front.sessions.find(&front.gateway, id, &caller, server)?, None),
         None if config.gateway.lenient => {
             let version = version.unwrap_or(ASSUMED);
@@ -221,10 +221,11 @@ async fn call(
         rounds: None,
     };
     let (gateway, client, own_id) = (front.gateway.clone(), session.client.clone(), id.clone());
+    let mut asked = ClientRequest { method, params };
     // Its room is there before it is, so that it is made in place: it is large, and most of it is empty at first.
     let room = Box::new_uninit();
     let call = Box::into_pin(Box::write(room, async move {
-        gateway.request(&client, &own_id, method, params, &context).await
+        gateway.request(&client, &own_id, &mut asked, &context).await
     }));
     // The client's connection may break without that ending the call.
     let mut calling = Surviving::new(&front.gateway.tasks, &id, &log, call);
@@ -314,7 +315,8 @@ fn batch(
         let all = calls.into_iter().map(|(id, method, params)| {
             let (gateway, client, context, log) = (&gateway, &client, &context, &own_log);
             async move {
-                let answer = gateway.request(client, &id, method, params, context).await;
+                let mut asked = ClientRequest { method, params };
+                let answer = gateway.request(client, &id, &mut asked, context).await;
                 log.push(respond::line(&id, &answer));
             }
         });
@@ -337,7 +339,7 @@ fn get(
 ) -> Result<Reply, Refusal> {
     incoming::accepts(headers, &["text/event-stream"])?;
     incoming::known_version(incoming::protocol_version(headers))?;
-    let id = session_id(headers)?.ok_or(Refusal::NotInitialized)?;
+    let id = headers.get(SESSION_ID).ok_or(Refusal::NotInitialized)?;
     if front.gateway.draining.is_cancelled() {
         return Err(Refusal::Draining);
     }
@@ -379,7 +381,7 @@ fn delete(
     server: Option<&str>,
     headers: &Headers,
 ) -> Result<Reply, Refusal> {
-    let id = session_id(headers)?.ok_or(Refusal::NotInitialized)?;
+    let id = headers.get(SESSION_ID).ok_or(Refusal::NotInitialized)?;
     let session = front.sessions.find(&front.gateway, id, caller, server)?;
     front.sessions.end(&front.gateway, &session);
     Ok(body::empty(StatusCode::OK))
@@ -424,12 +426,4 @@ fn with_session(reply: &mut Reply, id: &str) {
         value.set_sensitive(true);
         reply.set(HeaderName::from_static(SESSION_ID), value);
     }
-}
-
-fn session_id(headers: &Headers) -> Result<Option<&str>, Refusal> {
-    readable(headers.get(SESSION_ID))
-}
-
-fn readable(id: Option<&[u8]>) -> Result<Option<&str>, Refusal> {
-    id.map(|id| visible(id).ok_or(Refusal::UnknownSession)).transpose()
 }

@@ -26,7 +26,7 @@ use crate::gateway::client::{Client, Introduction, Scope};
 use crate::gateway::error_body::{INVALID_PARAMS, INVALID_REQUEST, NOT_SENT, Refusal, plain};
 use crate::gateway::outlet::Outlet;
 use crate::gateway::stateless::envelope;
-use crate::gateway::{Answer, Gateway, RequestContext, goes_to_server, handshake};
+use crate::gateway::{Answer, ClientRequest, Gateway, RequestContext, goes_to_server, handshake};
 
 /// Messages that may wait for a client to read them.
 pub(super) const WAITING: usize = 1024;
@@ -214,7 +214,8 @@ impl Piped {
                 takes_pieces: false,
                 rounds: None,
             };
-            let answer = myself.gateway.request(&client, &id, method, params, &context).await;
+            let mut asked = ClientRequest { method, params };
+            let answer = myself.gateway.request(&client, &id, &mut asked, &context).await;
             // A client that took a request back wants to hear no more of it.
             if !matches!(answer, Answer::Cancelled) {
                 myself.send(respond::line(&id, &answer)).await;

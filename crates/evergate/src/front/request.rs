@@ -1,5 +1,7 @@
 //! A client's request over HTTP.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
 use smallvec::SmallVec;
@@ -81,6 +83,39 @@ impl Headers {
         self.text = text;
     }
 
+    /// The text in which they are.
+    pub(super) fn all_text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Where in it the value of the first of that name is.
+    pub(super) fn place_of(&self, name: &str) -> Option<Range<usize>> {
+        let field = self.fields.iter().find(|field| self.is_called(**field, name))?;
+        Some(field.value.start.into()..field.value.end.into())
+    }
+
+    pub(super) fn without_text(&self) -> Self {
+        Self { text: Bytes::new(), fields: self.fields.clone() }
+    }
+
+    /// The same in a text that has another number of digits in one place, and is otherwise the same.
+    pub(super) fn moved_to(&self, text: Bytes, place: &Range<usize>, digits: usize) -> Self {
+        let mut fields = SmallVec::from_slice(&self.fields);
+        if digits != place.len() {
+            let moved = |at: u16| {
+                let from = usize::from(at);
+                let at = if from >= place.end { from + digits - place.len() } else { from };
+                // Heads that are kept are short.
+                u16::try_from(at).unwrap_or_default()
+            };
+            for Field { name, value } in &mut fields {
+                *name = Span { start: moved(name.start), end: moved(name.end) };
+                *value = Span { start: moved(value.start), end: moved(value.end) };
+            }
+        }
+        Self { text, fields }
+    }
+
     /// The first of that name, which is in lower case.
     pub(crate) fn get(&self, name: &str) -> Option<&[u8]> {
         let field = self.fields.iter().find(|field| self.is_called(**field, name))?;
@@ -99,9 +134,13 @@ impl Headers {
 
     /// The only one of that name; an error if there are several.
     pub(crate) fn only<E>(&self, name: &str, several: E) -> Result<Option<&[u8]>, E> {
-        let mut values = self.get_all(name);
-        let first = values.next();
-        if values.next().is_some() { Err(several) } else { Ok(first) }
+        let mut only = None;
+        for field in self.fields.iter().filter(|field| self.is_called(**field, name)) {
+            if only.replace(field.value).is_some() {
+                return Err(several);
+            }
+        }
+        Ok(only.map(|value| value.within(&self.text)))
     }
 
     /// Takes those of that name out which are not to be kept.

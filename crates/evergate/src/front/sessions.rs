@@ -67,7 +67,7 @@ pub(crate) struct Session {
 
 /// An id as its client holds it. Whoever has it has the session, so it is never shown.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct HeldId(Arc<str>);
+struct HeldId(Arc<[u8]>);
 
 #[derive(Debug)]
 struct CallStream {
@@ -119,7 +119,7 @@ impl Sessions {
             Refusal::Internal
         })?;
         let client = new_client(facts.uid, caller, server, introduction, &gateway.buffers);
-        let session = Session::new(client, &id, facts.created, true);
+        let session = Session::new(client, id.as_bytes(), facts.created, true);
         self.install(gateway, &session)?;
         gateway.attach(&session.client, false);
         Ok((session, id))
@@ -130,7 +130,7 @@ impl Sessions {
     pub(super) fn find(
         &self,
         gateway: &Arc<Gateway>,
-        id: &str,
+        id: &[u8],
         caller: &Caller,
         server: Option<&str>,
     ) -> Result<Arc<Session>, Refusal> {
@@ -142,7 +142,8 @@ impl Sessions {
             session.is_used(caller);
             return Ok(session);
         }
-        let facts = self.keys.open(id).ok_or(Refusal::UnknownSession)?;
+        let facts = std::str::from_utf8(id).ok().and_then(|id| self.keys.open(id));
+        let facts = facts.ok_or(Refusal::UnknownSession)?;
         let theirs = facts.caller.as_deref() == caller.name() && facts.scope.as_deref() == server;
         if !theirs || is_too_old(facts.created) {
             return Err(Refusal::UnknownSession);
@@ -285,8 +286,8 @@ impl State {
 
 // === impl HeldId ===
 
-impl Borrow<str> for HeldId {
-    fn borrow(&self) -> &str {
+impl Borrow<[u8]> for HeldId {
+    fn borrow(&self) -> &[u8] {
         &self.0
     }
 }
@@ -300,7 +301,7 @@ impl fmt::Debug for HeldId {
 // === impl Session ===
 
 impl Session {
-    fn new(client: Arc<Client>, id: &str, created: u64, unproven: bool) -> Arc<Self> {
+    fn new(client: Arc<Client>, id: &[u8], created: u64, unproven: bool) -> Arc<Self> {
         Arc::new(Self {
             client,
             id: HeldId(id.into()),
@@ -399,7 +400,7 @@ mod tests {
 
     #[test]
     fn an_id_does_not_print() {
-        assert!(!format!("{:?}", HeldId("secret".into())).contains("secret"));
+        assert!(!format!("{:?}", HeldId(b"secret"[..].into())).contains("secret"));
     }
 
     #[test]

@@ -49,7 +49,14 @@ pub(crate) struct Pieces {
     guard: Option<CallGuard>,
 }
 
-/// What comes with a request besides its method and params.
+/// What a client asks for. Passed on by reference: each hand would have room for it twice.
+#[derive(Debug)]
+pub(crate) struct ClientRequest {
+    pub(crate) method: Cow<'static, str>,
+    pub(crate) params: Option<RawJson>,
+}
+
+/// What comes with a request besides that.
 #[derive(Debug, Clone)]
 pub(crate) struct RequestContext {
     /// Where to send what leads up to the answer.
@@ -153,8 +160,7 @@ impl Gateway {
         self: &Arc<Self>,
         client: &Arc<Client>,
         id: &RawJson,
-        method: Cow<'static, str>,
-        params: Option<RawJson>,
+        asked: &mut ClientRequest,
         context: &RequestContext,
     ) -> Answer {
         if let Some(headers) = &context.headers
@@ -168,7 +174,7 @@ impl Gateway {
         };
         let answer = tokio::select! {
             biased;
-            answer = self.dispatch(client, method, params, context, &guard) => answer,
+            answer = self.dispatch(client, asked, context, &guard) => answer,
             () = cancelled(&guard.cancel) => Answer::Cancelled,
         };
         match answer {
@@ -222,27 +228,25 @@ impl Gateway {
     async fn dispatch(
         self: &Arc<Self>,
         client: &Arc<Client>,
-        method: Cow<'static, str>,
-        params: Option<RawJson>,
+        asked: &mut ClientRequest,
         context: &RequestContext,
         guard: &CallGuard,
     ) -> Answer {
-        if method == "tools/call" {
-            return self.call_tool(client, method, params, context, guard).await;
+        if asked.method == "tools/call" {
+            return self.call_tool(client, asked, context, guard).await;
         }
         // In a box, so that tool calls, which are most, need not move room for the rest about.
-        Box::pin(self.dispatch_others(client, method, params, context, guard)).await
+        Box::pin(self.dispatch_others(client, asked, context, guard)).await
     }
 
     async fn call_tool(
         self: &Arc<Self>,
         client: &Arc<Client>,
-        method: Cow<'static, str>,
-        params: Option<RawJson>,
+        asked: &mut ClientRequest,
         context: &RequestContext,
         guard: &CallGuard,
     ) -> Answer {
-        let call = match ToolCall::read(params.as_ref()) {
+        let call = match ToolCall::read(asked.params.as_ref()) {
             Ok(call) => call,
             Err(wrong) => return invalid(wrong),
         };
@@ -253,12 +257,12 @@ impl Gateway {
                 None => invalid(&format!("Unknown tool: {name}")),
             };
         };
-        let renamed = params.as_ref().filter(|_| name != &*owner.own);
+        let renamed = asked.params.as_ref().filter(|_| name != &*owner.own);
         let renamed = renamed.map(|params| call.renamed(params, &owner.own));
         let (progress_token, trace) = (call.progress_token, call.trace);
         let forwarded = Forward {
-            method,
-            params: renamed.or(params),
+            method: std::mem::take(&mut asked.method),
+            params: renamed.or_else(|| asked.params.take()),
             tool: Some(owner.own),
             progress_token,
             trace,
@@ -270,8 +274,7 @@ impl Gateway {
     async fn dispatch_others(
         self: &Arc<Self>,
         client: &Arc<Client>,
-        method: Cow<'static, str>,
-        params: Option<RawJson>,
+        ClientRequest { method, params }: &mut ClientRequest,
         context: &RequestContext,
         guard: &CallGuard,
     ) -> Answer {
@@ -287,7 +290,7 @@ impl Gateway {
             return invalid(params::BAD_META);
         };
         let mut forwarded = Forward {
-            method,
+            method: std::mem::take(method),
             params: params.clone(),
             tool: None,
             progress_token,

@@ -27,7 +27,7 @@ use super::framing::{BadFraming, Framing, Step};
 use super::headers::ContentType;
 use super::pool::Pool;
 use super::request_head::RequestHead;
-use super::response_head::{self, BadHead, ResponseHead};
+use super::response_head::{self, BadHead, LastHead, ResponseHead};
 use crate::connection::CallWatch;
 use crate::error::SharedError;
 use crate::retry::Reset;
@@ -45,6 +45,8 @@ pub(super) struct HttpConnection {
     stream: Box<dyn ServerStream>,
     /// What was read and not yet used.
     buffer: BytesMut,
+    /// Of the response before.
+    last: LastHead,
     /// For the next request to be written into.
     room: Vec<u8>,
     /// Whoever waits for it is woken by the runtime it was opened on: in another every answer would come by way of a
@@ -65,7 +67,8 @@ pub(crate) struct Response {
 
 /// Read to its end it gives its connection back; dropped before, it closes it.
 pub(crate) struct ResponseBody {
-    connection: Option<HttpConnection>,
+    /// In a box, as everywhere: it passes many hands.
+    connection: Option<Box<HttpConnection>>,
     framing: Framing,
     keep_alive: Option<Duration>,
     /// How much is read at once. Grows with what comes: a stream that is silent by nature needs no large buffer.
@@ -129,7 +132,13 @@ impl HttpClient {
             let stream = Box::pin(self.connector.connect(uri.clone())).await;
             let stream = stream.map_err(HttpError::Connect)?;
             let home = Handle::current().id();
-            HttpConnection { stream, buffer: BytesMut::new(), room: Vec::new(), home }
+            Box::new(HttpConnection {
+                stream,
+                buffer: BytesMut::new(),
+                last: LastHead::default(),
+                room: Vec::new(),
+                home,
+            })
         };
         let written = connection.write(head, body, watch).await?;
         let mut response = connection.read_head().await?;
@@ -137,7 +146,7 @@ impl HttpClient {
             // The server did not wait for all of the request, and will not read the rest.
             response.keep_alive = None;
         }
-        let ResponseHead { status, content_type, session_id, reset, keep_alive, framing } =
+        let ResponseHead { status, content_type, session_id, reset, keep_alive, framing, .. } =
             response;
         let mut body = ResponseBody {
             connection: Some(connection),
@@ -257,7 +266,7 @@ impl HttpConnection {
     async fn read_head(&mut self) -> Result<ResponseHead, HttpError> {
         loop {
             if !self.buffer.is_empty()
-                && let Some((head, length)) = response_head::parse(&self.buffer)?
+                && let Some((head, length)) = self.last.parse(&self.buffer)?
             {
                 self.buffer.advance(length);
                 if head.status.is_informational() {

@@ -16,7 +16,7 @@ pub(super) struct Pool(Mutex<Vec<Idle>>);
 
 #[derive(Debug)]
 struct Idle {
-    connection: HttpConnection,
+    connection: Box<HttpConnection>,
     since: Instant,
     /// How long it is of use.
     kept: Duration,
@@ -31,7 +31,7 @@ const MAX_IDLE: usize = 256;
 
 impl Pool {
     /// A connection that was open a moment ago.
-    pub(super) fn take(&self) -> Option<HttpConnection> {
+    pub(super) fn take(&self) -> Option<Box<HttpConnection>> {
         let here = Handle::current().id();
         loop {
             let mut idle = self.idle();
@@ -49,7 +49,7 @@ impl Pool {
     }
 
     /// To be used again within `kept`.
-    pub(super) fn put(&self, connection: HttpConnection, kept: Duration) {
+    pub(super) fn put(&self, connection: Box<HttpConnection>, kept: Duration) {
         let now = Instant::now();
         let found = Idle { connection, since: now, kept };
         let mut idle = self.idle();

@@ -1,12 +1,14 @@
 //! The head of a response: of its headers only those that mean something to us are kept.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::time::Duration;
 
 use http::{HeaderValue, StatusCode};
 
 use super::framing::{Chunk, Framing};
 use super::headers::ContentType;
+use super::repeated_head::{RepeatedHead, decimal};
 use crate::retry::Reset;
 
 /// Status and what matters of the headers.
@@ -20,6 +22,15 @@ pub(super) struct ResponseHead {
     /// For how long another request may follow on the same connection.
     pub(super) keep_alive: Option<Duration>,
     pub(super) framing: Framing,
+    /// Where the length of its body is written, if in one place.
+    length_at: Option<Range<usize>>,
+}
+
+/// What was found in the last head of a connection, for the next one that says the same.
+#[derive(Debug, Default)]
+pub(super) struct LastHead {
+    text: RepeatedHead,
+    found: Option<ResponseHead>,
 }
 
 /// It is not the head of an HTTP/1 response.
@@ -39,6 +50,33 @@ const KEPT_UNANNOUNCED: Duration = Duration::from_secs(4);
 const KEPT_AT_MOST: Duration = Duration::from_secs(90);
 /// How long before the end that was announced a request may still be on its way.
 const ON_THE_WAY: Duration = Duration::from_secs(1);
+
+// === impl LastHead ===
+
+impl LastHead {
+    /// The same as [`parse`].
+    pub(super) fn parse(
+        &mut self,
+        buffer: &[u8],
+    ) -> Result<Option<(ResponseHead, usize)>, BadHead> {
+        if let Some(found) = &self.found
+            && let Some(again) = self.text.again(buffer)
+        {
+            let framing = Framing::Length(again.length);
+            return Ok(Some((ResponseHead { framing, ..found.clone() }, again.end)));
+        }
+        let parsed = parse(buffer)?;
+        self.found = match &parsed {
+            Some((head @ ResponseHead { length_at: Some(digits), .. }, length))
+                if head.status == StatusCode::OK && matches!(head.framing, Framing::Length(_)) =>
+            {
+                self.text.keep(&buffer[..*length], digits.clone()).then(|| head.clone())
+            }
+            _ => None,
+        };
+        Ok(parsed)
+    }
+}
 
 /// The head at the start of a buffer, and how long it is. `None` if it is not complete.
 pub(super) fn parse(buffer: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadHead> {
@@ -64,6 +102,7 @@ pub(super) fn parse(buffer: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadH
         reset: None,
         keep_alive: None,
         framing: Framing::UntilClose,
+        length_at: None,
     };
     let mut announced: Option<u64> = None;
     let may_be_limited = matches!(status.as_u16(), 403 | 429);
@@ -78,10 +117,13 @@ pub(super) fn parse(buffer: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadH
                 head.content_type = ContentType::read(header.value);
             }
             14 if is("content-length") => {
-                let length = decimal(header.value).ok_or(BadHead("no usable length"))?;
+                let digits = header.value.trim_ascii();
+                let length = decimal(digits).ok_or(BadHead("no usable length"))?;
                 if announced.is_some_and(|before| before != length) {
                     return Err(BadHead("two lengths"));
                 }
+                let start = digits.as_ptr().addr() - buffer.as_ptr().addr();
+                head.length_at = announced.is_none().then(|| start..start + digits.len());
                 announced = Some(length);
             }
             17 if is("transfer-encoding") => {
@@ -145,18 +187,8 @@ fn announced_idle_time(value: &[u8]) -> Option<Duration> {
         let (name, value) = parameter.trim_ascii().split_at_checked("timeout=".len())?;
         name.eq_ignore_ascii_case(b"timeout=").then_some(value)
     })?;
-    let timeout = Duration::from_secs(decimal(timeout)?);
+    let timeout = Duration::from_secs(decimal(timeout.trim_ascii())?);
     Some(timeout.saturating_sub(ON_THE_WAY).min(KEPT_AT_MOST))
-}
-
-fn decimal(text: &[u8]) -> Option<u64> {
-    let text = text.trim_ascii();
-    if text.is_empty() || text.len() > 18 {
-        return None;
-    }
-    text.iter().try_fold(0, |number: u64, digit| {
-        digit.is_ascii_digit().then(|| number * 10 + u64::from(digit - b'0'))
-    })
 }
 
 #[cfg(test)]
@@ -218,6 +250,38 @@ mod tests {
         assert_eq!(kept("timeout=0"), None);
         for nothing in ["max=100", "timeout=", "timeout=soon", "time"] {
             assert_eq!(kept(nothing), Some(KEPT_UNANNOUNCED.as_secs()), "{nothing}");
+        }
+    }
+
+    #[test]
+    fn what_came_before_makes_no_difference() {
+        let kinds = [
+            "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: N\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ncontent-length:N \r\nKeep-Alive: timeout=5\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: N\r\nContent-Length: N\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: N\r\nTransfer-Encoding: chunked\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: N\r\nConnection: close\r\n\r\n",
+            "HTTP/1.1 204 No Content\r\nContent-Length: N\r\n\r\n",
+            "HTTP/1.1 404 Not Found\r\nContent-Length: N\r\n\r\n",
+            "HTTP/1.0 200 OK\r\nContent-Length: N\r\n\r\n",
+            "HTTP/1.1 200 OK\r\n\r\n",
+        ];
+        let lengths = ["0", "7", "12", "00345", "x", "", "+1"];
+        let mut last = LastHead::default();
+        for (kind, length) in kinds.iter().flat_map(|kind| lengths.map(|length| (kind, length))) {
+            let text = kind.replace('N', length) + "body";
+            // Twice, and in between what is not complete.
+            for end in [text.len(), text.len() - 5, text.len()] {
+                let (ours, theirs) =
+                    (last.parse(&text.as_bytes()[..end]), parse(&text.as_bytes()[..end]));
+                let described = |parsed| format!("{parsed:?}");
+                let alike = |parsed: Result<Option<(ResponseHead, usize)>, BadHead>| {
+                    described(parsed.map(|found| {
+                        found.map(|(head, end)| (ResponseHead { length_at: None, ..head }, end))
+                    }))
+                };
+                assert_eq!(alike(ours), alike(theirs), "{text:?}");
+            }
         }
     }
 

@@ -81,9 +81,11 @@ impl Reading {
             let space = self.splitter.space(step);
             let got = tokio::select! {
                 biased;
+                // First of all: as long as something comes nobody is asked what else there is, which tokio sees to that
+                // it ends.
+                got = self.inlet.read_buf(space) => got,
                 () = &mut stopped => return Err(TransportError::Closed),
                 first = &mut until => return Ok(first),
-                got = self.inlet.read_buf(space) => got,
                 () = &mut over => return Err(TransportError::StreamEnded),
             };
             match got {

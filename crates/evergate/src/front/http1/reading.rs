@@ -12,7 +12,7 @@ use memchr::memchr;
 use tokio::io::AsyncRead;
 use tokio_util::io::poll_read_buf;
 
-use super::request_head::{self, BadHead, RequestHead};
+use super::request_head::{self, BadHead, LastHead, RequestHead};
 
 /// A connection's way in, shared by the connection, which watches for its end, and the body of the request it is at.
 pub(super) struct Inlet<R>(Arc<Mutex<Reading<R>>>);
@@ -21,6 +21,8 @@ pub(super) struct Reading<R> {
     reader: R,
     /// What was read and not yet used.
     buffer: BytesMut,
+    /// Of the request before.
+    last: LastHead,
     /// How much of it holds no complete head, as was found out.
     tried: usize,
     /// What is left of the body of the request that is answered.
@@ -61,6 +63,7 @@ impl<R> Inlet<R> {
         Self(Arc::new(Mutex::new(Reading {
             reader,
             buffer: BytesMut::new(),
+            last: LastHead::default(),
             tried: 0,
             framing: Framing::Done,
             room: SMALL_READ,
@@ -93,7 +96,7 @@ impl<R: AsyncRead + Unpin> Reading<R> {
             if memchr(b'\n', &self.buffer[self.tried..]).is_some()
                 || self.buffer.len() > request_head::MAX_HEAD
             {
-                match request_head::take(&mut self.buffer, &body).transpose() {
+                match self.last.take(&mut self.buffer, &body).transpose() {
                     Some(Ok(head)) => {
                         self.tried = 0;
                         self.framing = head.framing;

@@ -6,7 +6,7 @@
 use std::mem::MaybeUninit;
 
 use bytes::BytesMut;
-use evergate_runtime::wire::{Chunk, Framing};
+use evergate_runtime::wire::{Chunk, Framing, RepeatedHead, decimal};
 use http::{Method, StatusCode, Uri};
 
 use super::super::request::{Headers, Request, Span};
@@ -42,6 +42,22 @@ pub(super) enum BadHead {
     /// Two readers might not agree on where it ends.
     Ambiguous,
     UnknownCoding,
+}
+
+/// What was found in the last head of a connection, for the next one that says the same.
+#[derive(Debug, Default)]
+pub(super) struct LastHead {
+    text: RepeatedHead,
+    found: Option<Found>,
+}
+
+#[derive(Debug)]
+struct Found {
+    method: Method,
+    uri: Uri,
+    /// Without their text, which is the next one's.
+    headers: Headers,
+    terms: Terms,
 }
 
 /// More than any client sends.
@@ -126,6 +142,44 @@ pub(super) fn take<B>(
     Ok(Some(RequestHead { request, framing, expects_continue, terms }))
 }
 
+// === impl LastHead ===
+
+impl LastHead {
+    /// The same as [`take`].
+    pub(super) fn take<B>(
+        &mut self,
+        buffer: &mut BytesMut,
+        body: impl FnOnce() -> B,
+    ) -> Result<Option<RequestHead<B>>, BadHead> {
+        if let Some(Found { method, uri, headers, terms }) = &self.found
+            && let Some(again) = self.text.again(buffer)
+        {
+            let text = buffer.split_to(again.end).freeze();
+            let headers = headers.moved_to(text, &self.text.digits(), again.digits);
+            let (method, uri) = (method.clone(), uri.clone());
+            let request = Request { method, uri, is_old: terms.is_old, headers, body: body() };
+            let framing = Framing::Length(again.length);
+            let (request, terms) = (Box::new(request), *terms);
+            return Ok(Some(RequestHead { request, framing, expects_continue: false, terms }));
+        }
+        let taken = take(buffer, body)?;
+        self.found = taken.as_ref().and_then(|head| {
+            let Request { method, uri, headers, .. } = &*head.request;
+            // The one that there is: two are refused.
+            let digits = headers.place_of("content-length").filter(|_| !head.expects_continue)?;
+            self.text.keep(headers.all_text(), digits).then_some(())?;
+            // In memory of its own.
+            let uri = match self.found.take() {
+                Some(before) if before.uri == *uri => before.uri,
+                _ => uri.to_string().parse().ok()?,
+            };
+            let headers = headers.without_text();
+            Some(Found { method: method.clone(), uri, headers, terms: head.terms })
+        });
+        Ok(taken)
+    }
+}
+
 /// Whether every line ends as it should: the library takes less for an end, and others do not. A header begins where a line
 /// ended.
 fn has_proper_lines(parsed: &httparse::Request<'_, '_>, head: &[u8]) -> bool {
@@ -134,16 +188,6 @@ fn has_proper_lines(parsed: &httparse::Request<'_, '_>, head: &[u8]) -> bool {
     head.ends_with(b"\r\n\r\n")
         && names.all(|name| head[..offset(name, head)].ends_with(b"\r\n"))
         && head[..start].chunks(2).all(|line_end| line_end == b"\r\n")
-}
-
-/// Digits and nothing else: signs, blanks and lists mean different things to different programs.
-fn decimal(text: &[u8]) -> Option<u64> {
-    if text.is_empty() || text.len() > 18 {
-        return None;
-    }
-    text.iter().try_fold(0, |number: u64, digit| {
-        digit.is_ascii_digit().then(|| number * 10 + u64::from(digit - b'0'))
-    })
 }
 
 /// Where a part of `whole` begins.
@@ -175,6 +219,8 @@ impl BadHead {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn read(text: &str) -> Result<Option<RequestHead<()>>, BadHead> {
@@ -268,6 +314,90 @@ mod tests {
         for end in ["", "\r\n\r\n"] {
             let long = format!("GET / HTTP/1.1\r\nx: {}{end}", "y".repeat(MAX_HEAD));
             assert_eq!(read(&long).unwrap_err(), BadHead::TooLong);
+        }
+    }
+
+    /// All that was found in a head.
+    fn described(head: &RequestHead<()>) -> String {
+        let Request { method, uri, is_old, headers, .. } = &*head.request;
+        let map = headers.to_map();
+        let headers: Vec<_> = map.iter().map(|(name, value)| (name, value.as_bytes())).collect();
+        let (framing, terms, waits) = (head.framing, head.terms, head.expects_continue);
+        format!("{method} {uri} {is_old} {headers:?} {framing:?} {terms:?} {waits}")
+    }
+
+    fn text_of_a_head() -> impl Strategy<Value = String> {
+        let lines = prop::sample::subsequence(
+            vec![
+                "Host: x",
+                "Mcp-Session-Id: abc",
+                "Connection: close",
+                "Connection: keep-alive",
+                "Expect: 100-continue",
+                "Transfer-Encoding: chunked",
+                "X-Content-Length: 7",
+                "Content-Length: LENGTH",
+                "content-length:LENGTH \t",
+                "Accept: LENGTH",
+            ],
+            0..6,
+        );
+        let start = prop::sample::select(vec![
+            "POST /mcp HTTP/1.1",
+            "POST /mcp?a=12 HTTP/1.1",
+            "POST /mcp HTTP/1.0",
+            "GET / HTTP/1.1",
+            "\r\nPOST /mcp HTTP/1.1",
+            "HEAD http://x/mcp HTTP/1.1",
+        ]);
+        let length =
+            prop::sample::select(vec!["0", "5", "007", "12", "345", "+1", "1234567890123456789"]);
+        (start, lines.prop_shuffle(), length).prop_map(|(start, lines, length)| {
+            let lines = [&[start], &lines[..], &["", ""]].concat().join("\r\n");
+            lines.replace("LENGTH", length)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn what_came_before_makes_no_difference(
+            kinds in prop::collection::vec(text_of_a_head(), 1..4),
+            order in prop::collection::vec((any::<prop::sample::Index>(), 0..400_u32, 0..60_usize), 1..12),
+        ) {
+            let mut last = LastHead::default();
+            for (kind, length, missing) in order {
+                // One that was there before, mostly with another length.
+                let text = kind.get(&kinds).replace("12", &length.to_string());
+                let text = &text[..text.len() - missing.min(text.len()) / 40];
+                let mut buffers = [(); 2].map(|()| BytesMut::from(format!("{text}rest").as_bytes()));
+                let [ours, theirs] = &mut buffers;
+                let (taken, expected) = (last.take(ours, || ()), take(theirs, || ()));
+                prop_assert_eq!(&ours, &theirs);
+                match (taken, expected) {
+                    (Ok(Some(taken)), Ok(Some(expected))) => {
+                        prop_assert_eq!(described(&taken), described(&expected));
+                    }
+                    (taken, expected) => {
+                        prop_assert_eq!(taken.map(|head| head.is_some()), expected.map(|head| head.is_some()));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_that_says_the_same_is_not_read_again() {
+        let head = |length: u32| {
+            format!("POST /mcp HTTP/1.1\r\nHost: x\r\ncontent-length: {length}\r\nA: b\r\n\r\n")
+        };
+        let mut last = LastHead::default();
+        for length in [7, 12, 345, 7] {
+            let taken = last.take(&mut BytesMut::from(head(length).as_bytes()), || ());
+            let taken = taken.unwrap().unwrap();
+            assert_eq!(taken.framing, Framing::Length(length.into()));
+            assert_eq!(taken.request.headers.text("content-length"), Some(&*length.to_string()));
+            assert_eq!(taken.request.headers.text("a"), Some("b"));
+            assert!(last.found.is_some() && last.text.again(head(1).as_bytes()).is_some());
         }
     }
 

@@ -26,7 +26,7 @@ use super::rounds::{Answers, Rounds};
 use crate::gateway::client::{Client, Scope};
 use crate::gateway::error_body::{self, INTERNAL, plain};
 use crate::gateway::outlet::Outlet;
-use crate::gateway::{Answer, Gateway, RequestContext, params};
+use crate::gateway::{Answer, ClientRequest, Gateway, RequestContext, params};
 use crate::tasks::Tasks;
 
 /// What a call is about. Whoever comes back must come back with the same.
@@ -131,14 +131,14 @@ impl Gateway {
             rounds: Some(rounds.clone()),
         };
         let (gateway, own_client) = (self.clone(), client.clone());
-        let (own_method, own_params) = (method.clone(), params.clone());
+        let mut asked = ClientRequest { method: method.clone(), params: params.clone() };
         let calling = async move {
             if let Some(addressee) = foreign
                 && let Some(error) = gateway.not_understood(&own_client, addressee).await
             {
                 return Answer::Error(error);
             }
-            gateway.request(&own_client, &id, own_method, own_params, &context).await
+            gateway.request(&own_client, &id, &mut asked, &context).await
         };
         // A panic ends the call and nothing else.
         let calling = AssertUnwindSafe(calling).catch_unwind().map(|ended| {
