@@ -65,16 +65,12 @@ impl LastHead {
             let framing = Framing::Length(again.length);
             return Ok(Some((ResponseHead { framing, ..found.clone() }, again.end)));
         }
-        let parsed = parse(buffer)?;
-        self.found = match &parsed {
-            Some((head @ ResponseHead { length_at: Some(digits), .. }, length))
-                if head.status == StatusCode::OK && matches!(head.framing, Framing::Length(_)) =>
-            {
-                self.text.keep(&buffer[..*length], digits.clone()).then(|| head.clone())
-            }
-            _ => None,
-        };
-        Ok(parsed)
+        let Some((head, length)) = parse(buffer)? else { return Ok(None) };
+        let is_usual = head.status == StatusCode::OK && matches!(head.framing, Framing::Length(_));
+        let digits = head.length_at.clone().filter(|_| is_usual);
+        let is_kept = digits.is_some_and(|digits| self.text.keep(&buffer[..length], digits));
+        self.found = is_kept.then(|| head.clone());
+        Ok(Some((head, length)))
     }
 }
 

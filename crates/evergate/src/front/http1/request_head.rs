@@ -162,21 +162,24 @@ impl LastHead {
             let (request, terms) = (Box::new(request), *terms);
             return Ok(Some(RequestHead { request, framing, expects_continue: false, terms }));
         }
-        let taken = take(buffer, body)?;
-        self.found = taken.as_ref().and_then(|head| {
-            let Request { method, uri, headers, .. } = &*head.request;
-            // The one that there is: two are refused.
-            let digits = headers.place_of("content-length").filter(|_| !head.expects_continue)?;
-            self.text.keep(headers.all_text(), digits).then_some(())?;
-            // In memory of its own.
-            let uri = match self.found.take() {
-                Some(before) if before.uri == *uri => before.uri,
-                _ => uri.to_string().parse().ok()?,
-            };
-            let headers = headers.without_text();
-            Some(Found { method: method.clone(), uri, headers, terms: head.terms })
-        });
-        Ok(taken)
+        let Some(head) = take(buffer, body)? else { return Ok(None) };
+        self.found = self.keep(&head);
+        Ok(Some(head))
+    }
+
+    fn keep<B>(&mut self, head: &RequestHead<B>) -> Option<Found> {
+        let before = self.found.take();
+        let Request { method, uri, headers, .. } = &*head.request;
+        // The one that there is: two are refused.
+        let digits = headers.place_of("content-length").filter(|_| !head.expects_continue)?;
+        self.text.keep(headers.all_text(), digits).then_some(())?;
+        // In memory of its own.
+        let uri = match before {
+            Some(before) if before.uri == *uri => before.uri,
+            _ => uri.to_string().parse().ok()?,
+        };
+        let headers = headers.without_text();
+        Some(Found { method: method.clone(), uri, headers, terms: head.terms })
     }
 }
 
