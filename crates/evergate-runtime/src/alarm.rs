@@ -13,7 +13,14 @@ use tokio::runtime::{Handle, Id};
 use tokio::time::{Instant, Sleep};
 
 thread_local! {
-    static IDLE: RefCell<Vec<(Id, Pin<Box<Sleep>>)>> = const { RefCell::new(Vec::new()) };
+    static IDLE: RefCell<Idle> = const { RefCell::new(Idle { home: None, sleeps: Vec::new() }) };
+}
+
+/// Of one runtime only, the last that was used on this thread: each of them keeps some of its runtime alive.
+#[derive(Debug)]
+struct Idle {
+    home: Option<Id>,
+    sleeps: Vec<Pin<Box<Sleep>>>,
 }
 
 /// More calls than that at once, on one thread, set new ones.
@@ -39,10 +46,8 @@ impl Alarm {
     /// Set for that time.
     pub(crate) fn at(at: Instant) -> Self {
         let home = Handle::current().id();
-        let kept = IDLE.with_borrow_mut(|idle| {
-            let index = idle.iter().rposition(|(kept, _)| *kept == home)?;
-            Some(idle.swap_remove(index).1)
-        });
+        let kept = IDLE
+            .with_borrow_mut(|idle| if idle.home == Some(home) { idle.sleeps.pop() } else { None });
         let sleep = match kept {
             Some(mut sleep) => {
                 sleep.as_mut().reset(at);
@@ -68,9 +73,16 @@ impl Drop for Alarm {
         // At the end of a thread there is nobody to keep it for.
         let _ = IDLE.try_with(|idle| {
             let mut idle = idle.borrow_mut();
-            if idle.len() < MAX_IDLE {
-                idle.push((self.home, sleep));
+            let mut others = Vec::new();
+            if idle.home.replace(self.home) != Some(self.home) {
+                others = std::mem::take(&mut idle.sleeps);
             }
+            if idle.sleeps.len() < MAX_IDLE {
+                idle.sleeps.push(sleep);
+            }
+            // What goes with them may be waiting for an alarm itself.
+            drop(idle);
+            drop(others);
         });
     }
 }
@@ -90,14 +102,15 @@ mod tests {
         drop(Alarm::after(Duration::from_secs(1)));
         Alarm::after(Duration::from_secs(3)).await;
         assert_eq!(started.elapsed().as_secs(), 11);
-        assert_eq!(IDLE.with_borrow(Vec::len), 1);
+        assert_eq!(IDLE.with_borrow(|idle| idle.sleeps.len()), 1);
     }
 
     #[test]
-    fn those_of_a_runtime_that_is_gone_are_not_used() {
-        for _ in 0..2 {
+    fn those_of_a_runtime_that_is_gone_are_not_used_and_not_kept() {
+        for _ in 0..3 {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
             runtime.unwrap().block_on(async { Alarm::after(Duration::from_millis(1)).await });
         }
+        assert_eq!(IDLE.with_borrow(|idle| idle.sleeps.len()), 1);
     }
 }

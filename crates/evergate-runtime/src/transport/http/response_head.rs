@@ -144,6 +144,8 @@ pub(super) fn parse(buffer: &[u8]) -> Result<Option<(ResponseHead, usize)>, BadH
             10 if is("keep-alive") => kept = announced_idle_time(header.value).unwrap_or(kept),
             14 if is("mcp-session-id") => {
                 head.session_id = HeaderValue::from_bytes(header.value).ok();
+                // It is kept with the head, and never shown.
+                head.session_id.iter_mut().for_each(|id| id.set_sensitive(true));
             }
             11 if may_be_limited && is("retry-after") => {
                 head.reset = Reset::retry_after(header.value).or(head.reset);
@@ -247,6 +249,13 @@ mod tests {
         for nothing in ["max=100", "timeout=", "timeout=soon", "time"] {
             assert_eq!(kept(nothing), Some(KEPT_UNANNOUNCED.as_secs()), "{nothing}");
         }
+    }
+
+    #[test]
+    fn a_session_id_does_not_print() {
+        let head = read("HTTP/1.1 204 No Content\r\nMcp-Session-Id: secret\r\n\r\n");
+        assert_eq!(head.session_id.as_ref().unwrap(), "secret");
+        assert!(!format!("{head:?}").contains("secret"));
     }
 
     #[test]

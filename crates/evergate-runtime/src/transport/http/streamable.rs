@@ -153,9 +153,8 @@ impl HttpLink {
         let begins = self.established.get().is_none() && watch.routing().is_none();
         if begins
             && response.status.is_success()
-            && let Some(mut session) = response.session_id.take()
+            && let Some(session) = response.session_id.take()
         {
-            session.set_sensitive(true);
             self.set_provisional(Some(session));
         }
         let answer = self.read(response, inbox, watch, takes_pieces).await;

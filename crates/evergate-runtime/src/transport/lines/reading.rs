@@ -81,8 +81,8 @@ impl Reading {
             let space = self.splitter.space(step);
             let got = tokio::select! {
                 biased;
-                // First of all: as long as something comes nobody is asked what else there is, which tokio sees to that
-                // it ends.
+                // First of all: as long as something comes, nothing else is looked at. Tokio has it pause now and then, and
+                // then the others have their turn.
                 got = self.inlet.read_buf(space) => got,
                 () = &mut stopped => return Err(TransportError::Closed),
                 first = &mut until => return Ok(first),
