@@ -78,6 +78,7 @@ struct Waiting {
 pub(crate) struct Pending {
     inbox: Arc<Inbox>,
     id: u64,
+    has_company: bool,
     /// Absent where the answer comes another way.
     reply: Option<oneshot::Receiver<Result<Answer, SendFailure>>>,
 }
@@ -166,8 +167,9 @@ impl Inbox {
             let waiting = Waiting { watch: watch.clone(), reply: Some(sender) };
             in_flight.waiting.insert(watch.id(), waiting);
         }
+        let has_company = in_flight.waiting.len() > 1;
         drop(in_flight);
-        Pending { inbox: self.clone(), id: watch.id(), reply: Some(reply) }
+        Pending { inbox: self.clone(), id: watch.id(), has_company, reply: Some(reply) }
     }
 
     /// From here on the server may not ask for anything by itself: since 2026-07-28 it does so by its results.
@@ -187,7 +189,7 @@ impl Inbox {
         watch.track()?;
         let waiting = Waiting { watch: watch.clone(), reply: None };
         self.in_flight().waiting.insert(watch.id(), waiting);
-        Some(Pending { inbox: self.clone(), id: watch.id(), reply: None })
+        Some(Pending { inbox: self.clone(), id: watch.id(), has_company: false, reply: None })
     }
 
     /// No answer will come any more, and why; what waits is ended by [`Self::fail_all`].
@@ -465,6 +467,11 @@ async fn post(link: &Link, response: Bytes, cause: Option<&CallWatch>) {
 // === impl Pending ===
 
 impl Pending {
+    /// Others waited for answers when it began to.
+    pub(crate) fn has_company(&self) -> bool {
+        self.has_company
+    }
+
     /// The answer. Cancel safe; to be awaited until it resolves once.
     pub(crate) async fn answer(&mut self) -> Result<Answer, SendFailure> {
         let answered = match &mut self.reply {

@@ -1,8 +1,8 @@
 //! One JSON-RPC message per line over a pair of byte streams: child processes and in-memory servers.
 //!
-//! The reader is a task of its own (`lines/reading.rs`). A caller writes by itself what the server takes at once; what it does
-//! not take is left to a task, and so is everything after it (`lines/pen.rs`): a caller who gives up can never leave half a
-//! message behind.
+//! The reader is a task of its own (`lines/reading.rs`). A caller writes by itself what the server takes at once, together
+//! with what others have for it; what it does not take is left to a task, and so is everything after it (`lines/pen.rs`): a
+//! caller who gives up can never leave half a message behind.
 
 mod callers;
 mod inlet;
@@ -14,12 +14,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::AsyncWrite;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use self::callers::Callers;
 pub(super) use self::inlet::Inlet;
-use self::pen::{Pen, Queued, Written};
+use self::pen::{Letter, Pen, Queued, Written};
 use self::reading::Reading;
 use super::line_splitter::LineSplitter;
 use super::stdio::ChildControl;
@@ -39,14 +40,18 @@ pub(crate) struct LineLink {
     write_failed: CancellationToken,
     child: Option<ChildControl>,
     callers: Callers,
+    tasks: Tasks,
 }
 
 #[derive(Debug)]
 struct Outbound {
-    message: Bytes,
-    watch: Option<Arc<CallWatch>>,
+    /// Absent if it is only about what is left over.
+    letter: Option<Letter>,
     queued: Queued,
 }
+
+/// Whose turn it is to write what has been gathered. Does so when dropped: even a runtime that ends cannot keep it from it.
+struct Turn(Arc<LineLink>);
 
 /// Enough for a burst of calls to be written back to back; beyond it callers wait their turn.
 const OUTBOX: usize = 64;
@@ -75,6 +80,7 @@ pub(crate) fn start(
         write_failed: CancellationToken::new(),
         child,
         callers: Callers::new(inlet.may_move()),
+        tasks: tasks.clone(),
     });
     let (stop, failed) = (link.stop_writing.clone(), link.write_failed.clone());
     tasks.spawn(write(link.pen.clone(), queue, stop, failed));
@@ -96,11 +102,11 @@ async fn write(
             () = stop.cancelled() => break,
             outbound = queue.recv() => outbound,
         };
-        let Some(Outbound { message, watch, queued }) = outbound else { break };
+        let Some(Outbound { letter, queued }) = outbound else { break };
         // A write that blocks because the server reads nothing must not outlive the connection.
         let written = tokio::select! {
             () = stop.cancelled() => break,
-            written = pen.write(&message, watch.as_deref()) => written,
+            written = pen.write(letter) => written,
         };
         if written.is_err() {
             failed.cancel();
@@ -116,43 +122,50 @@ async fn write(
 
 impl LineLink {
     pub(crate) async fn exchange(
-        &self,
+        self: &Arc<Self>,
         inbox: &Arc<Inbox>,
         message: Bytes,
         watch: &Arc<CallWatch>,
     ) -> Result<Answer, SendFailure> {
         self.callers.note();
         let mut pending = inbox.expect(watch);
-        match self.pen.write_now(&message, Some(watch)) {
-            Written::All => return pending.answer().await,
-            Written::Failed => {
-                // The reader is about to say why.
-                self.write_failed.cancel();
+        let letter = Letter { message, watch: Some(watch.clone()) };
+        match self.pen.gather(letter) {
+            Ok(is_first) => {
+                if is_first {
+                    self.write_soon(pending.has_company());
+                }
                 return pending.answer().await;
             }
-            // The rest goes before everything else, whoever wakes the task first.
-            Written::Part(queued) => {
-                let rest = Outbound { message: Bytes::new(), watch: None, queued };
-                let _ = self.outbox.try_send(rest);
-                return pending.answer().await;
+            Err(letter) => {
+                let outbound = Outbound { letter: Some(letter), queued: self.pen.queue() };
+                tokio::select! {
+                    biased;
+                    // The connection may end while the outbox is full.
+                    answer = pending.answer() => return answer,
+                    // If it cannot be queued the connection is over, and the reader is about to say why.
+                    _ = self.outbox.send(outbound) => {}
+                }
             }
-            Written::Nothing => {}
-        }
-        let queued = self.pen.queue();
-        let outbound = Outbound { message, watch: Some(watch.clone()), queued };
-        tokio::select! {
-            biased;
-            // The connection may end while the outbox is full.
-            answer = pending.answer() => return answer,
-            // If it cannot be queued the connection is over, and the reader is about to say why.
-            _ = self.outbox.send(outbound) => {}
         }
         pending.answer().await
     }
 
     pub(crate) async fn post(&self, message: Bytes) -> Result<(), TransportError> {
-        let outbound = Outbound { message, watch: None, queued: self.pen.queue() };
+        let letter = Some(Letter { message, watch: None });
+        let outbound = Outbound { letter, queued: self.pen.queue() };
         self.outbox.send(outbound).await.map_err(|_| TransportError::Closed)
+    }
+
+    /// Writes what has been gathered: now, or after everybody has had a turn who was woken at the same time and may have
+    /// something for this server too. As a task of its own: nobody polls a caller who does not want to be polled.
+    fn write_soon(self: &Arc<Self>, together: bool) {
+        let turn = Turn(self.clone());
+        if together {
+            self.tasks.spawn_on(&Handle::current(), async move { drop(turn) });
+        } else {
+            drop(turn);
+        }
     }
 
     pub(crate) async fn close(&self, within: Duration) -> Result<(), TransportError> {
@@ -205,6 +218,24 @@ impl LineLink {
                 (Loss::Exited { clean: exit.clean }, TransportError::Exited(exit.description))
             }
             Err(_) => (Loss::Transport, broken),
+        }
+    }
+}
+
+// === impl Turn ===
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let Self(link) = self;
+        match link.pen.write_gathered() {
+            Written::All => {}
+            // The reader is about to say why.
+            Written::Failed => link.write_failed.cancel(),
+            // Goes before everything else, whoever wakes the task first. If there is no room for it, the task has enough to
+            // wake up for.
+            Written::Part(queued) => {
+                let _ = link.outbox.try_send(Outbound { letter: None, queued });
+            }
         }
     }
 }

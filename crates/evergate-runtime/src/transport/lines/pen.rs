@@ -1,13 +1,14 @@
 //! What writes to a server that reads lines.
 //!
 //! Most messages fit into what the system keeps for a pipe. Whoever has one writes it then and there, which spares it the
-//! way to another task, usually on another thread. Only as long as nothing waits: what is queued goes first.
+//! way to another task, usually on another thread. Those that come at about the same time are gathered and written
+//! together, so that the server is woken up once for all of them. Only as long as nothing waits: what is queued goes first.
 
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 
 use bytes::{Buf as _, Bytes};
@@ -17,9 +18,18 @@ use crate::connection::CallWatch;
 
 /// Shared by callers and the task that writes what they could not.
 pub(super) struct Pen {
+    /// Apart from the ink: nobody who has a message waits for somebody who writes.
+    gathered: Mutex<Vec<Letter>>,
     ink: Mutex<Ink>,
     /// Messages that wait for the task, or that it is at.
     queued: Arc<AtomicUsize>,
+}
+
+/// A message and, if it is a call's request, what knows whether it was sent.
+#[derive(Debug)]
+pub(super) struct Letter {
+    pub(super) message: Bytes,
+    pub(super) watch: Option<Arc<CallWatch>>,
 }
 
 struct Ink {
@@ -27,6 +37,10 @@ struct Ink {
     writer: Option<Box<dyn AsyncWrite + Send + Unpin>>,
     /// What is left of a line whose beginning the server has taken.
     rest: Bytes,
+    /// What comes after it. The server has taken nothing of these.
+    next: Vec<Letter>,
+    /// Room for their lines.
+    lines: Vec<u8>,
 }
 
 /// A place in the queue. Nobody writes past it.
@@ -37,87 +51,64 @@ pub(super) struct Queued(Arc<AtomicUsize>);
 #[derive(Debug)]
 pub(super) enum Written {
     All,
-    /// The beginning; the rest waits for the task, which has to be woken.
+    /// Something is left for the task, which has to be woken.
     Part(Queued),
-    /// It has to be queued.
-    Nothing,
     Failed,
 }
+
+/// How much is written at a time, but for a longer message: what a pipe holds.
+const AT_ONCE: usize = 64 * 1024;
+/// How much of the room for lines is kept for the next ones.
+const KEPT_ROOM: usize = 4 * 1024;
 
 // === impl Pen ===
 
 impl Pen {
     pub(super) fn new(writer: impl AsyncWrite + Send + Unpin + 'static) -> Self {
-        let ink = Ink { writer: Some(Box::new(writer)), rest: Bytes::new() };
-        Self { ink: Mutex::new(ink), queued: Arc::default() }
+        let ink = Ink {
+            writer: Some(Box::new(writer)),
+            rest: Bytes::new(),
+            next: Vec::new(),
+            lines: Vec::new(),
+        };
+        Self { gathered: Mutex::default(), ink: Mutex::new(ink), queued: Arc::default() }
     }
 
-    /// Writes a message if nothing waits and the server takes it. Never blocks.
-    pub(super) fn write_now(&self, message: &Bytes, watch: Option<&CallWatch>) -> Written {
+    /// Keeps a letter for the next [`Self::write_gathered`], which whoever brings the first one has to see to: says whether
+    /// it is. Gives the letter back if it has to be queued.
+    pub(super) fn gather(&self, letter: Letter) -> Result<bool, Letter> {
         if self.queued.load(Ordering::Acquire) > 0 {
-            return Written::Nothing;
+            return Err(letter);
         }
-        let mut ink = match self.ink.try_lock() {
-            Ok(ink) => ink,
-            Err(TryLockError::Poisoned(ink)) => ink.into_inner(),
-            Err(TryLockError::WouldBlock) => return Written::Nothing,
-        };
-        // Somebody may have come first.
-        if self.queued.load(Ordering::Acquire) > 0 {
-            return Written::Nothing;
-        }
-        let Ink { writer: Some(writer), rest } = &mut *ink else { return Written::Failed };
-        let mut line = line(message);
-        if watch.is_some_and(|watch| !watch.mark_sent()) {
-            // Nobody waits for it any more.
-            return Written::All;
-        }
-        let length = line.len();
-        let mut context = Context::from_waker(Waker::noop());
-        let outcome = loop {
-            match Pin::new(&mut *writer).poll_write(&mut context, &line) {
-                Poll::Ready(Ok(0) | Err(_)) => break Written::Failed,
-                Poll::Ready(Ok(taken)) => line.advance(taken),
-                Poll::Pending if line.len() == length => break Written::Nothing,
-                Poll::Pending => {
-                    *rest = line.clone();
-                    break Written::Part(self.queue());
-                }
-            }
-            if line.is_empty() {
-                break Written::All;
-            }
-        };
-        if line.len() == length
-            && let Some(watch) = watch
-        {
-            watch.mark_unsent();
-        }
-        outcome
+        let mut gathered = self.gathered();
+        gathered.push(letter);
+        Ok(gathered.len() == 1)
     }
 
-    /// Writes what was left over, and then a message, if there is one.
-    pub(super) async fn write(&self, message: &Bytes, watch: Option<&CallWatch>) -> io::Result<()> {
-        poll_fn(|context| self.poll_rest(context)).await?;
-        if message.is_empty() {
-            return Ok(());
+    /// Writes what has been gathered, as far as the server takes it. Never blocks.
+    pub(super) fn write_gathered(&self) -> Written {
+        let mut ink = self.ink();
+        // The task may be waiting for the server, which wakes only the last one that does. Or it may be done with its last
+        // message; so it gets another round.
+        if self.queued.load(Ordering::Acquire) > 0 {
+            return Written::Part(self.queue());
         }
-        let line = line(message);
-        // Said before the first byte leaves, so that nobody ever takes a request for unsent that was not …
-        if watch.is_some_and(|watch| !watch.mark_sent()) {
-            return Ok(());
+        match self.poll_all(&mut ink, &mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Ok(())) => Written::All,
+            Poll::Ready(Err(_)) => Written::Failed,
+            Poll::Pending => Written::Part(self.queue()),
         }
-        let length = line.len();
-        self.ink().rest = line;
-        let written = poll_fn(|context| self.poll_rest(context)).await;
-        if written.is_err()
-            && self.ink().rest.len() == length
-            && let Some(watch) = watch
-        {
-            // … and taken back if that byte did not.
-            watch.mark_unsent();
-        }
-        written
+    }
+
+    /// Writes what was left over, and a letter, if there is one.
+    pub(super) async fn write(&self, letter: Option<Letter>) -> io::Result<()> {
+        self.ink().next.extend(letter);
+        poll_fn(|context| {
+            let mut ink = self.ink();
+            ready!(self.poll_all(&mut ink, context))?;
+            ink.writer.as_mut().map_or(Poll::Ready(Ok(())), |w| Pin::new(w).poll_flush(context))
+        })
+        .await
     }
 
     /// Announces a message that will be queued: until then nobody writes past it.
@@ -128,31 +119,131 @@ impl Pen {
 
     /// Writes no more.
     pub(super) fn put_down(&self) {
-        self.ink().writer = None;
+        let mut ink = self.ink();
+        ink.writer = None;
+        ink.next.clear();
     }
 
-    fn poll_rest(&self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut ink = self.ink();
-        let Ink { writer: Some(writer), rest } = &mut *ink else {
-            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
-        };
-        while !rest.is_empty() {
-            match ready!(Pin::new(&mut *writer).poll_write(context, rest))? {
-                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                taken => rest.advance(taken),
+    fn poll_all(&self, ink: &mut Ink, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            ready!(ink.poll_rest(context))?;
+            ink.next.append(&mut self.gathered());
+            if ink.next.is_empty() {
+                return Poll::Ready(Ok(()));
             }
+            ready!(ink.poll_next(context))?;
         }
-        Pin::new(writer).poll_flush(context)
     }
 
     fn ink(&self) -> MutexGuard<'_, Ink> {
         self.ink.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn gathered(&self) -> MutexGuard<'_, Vec<Letter>> {
+        self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl std::fmt::Debug for Pen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Pen")
+    }
+}
+
+// === impl Ink ===
+
+impl Ink {
+    fn poll_rest(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.rest.is_empty() {
+            let taken = ready!(poll_write(self.writer.as_mut(), context, &self.rest))?;
+            self.rest.advance(taken);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Writes the next letters, or as much of them as the server takes at once.
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Self { writer, rest, next, lines } = self;
+        // Said before the first byte leaves, so that nobody ever takes a request for unsent that was not …
+        next.retain(|letter| {
+            if lines.len() >= AT_ONCE {
+                return true;
+            }
+            let wanted = letter.mark_sent();
+            if wanted {
+                push_line(lines, &letter.message);
+            }
+            wanted
+        });
+        if lines.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        let written = poll_write(writer.as_mut(), context, lines);
+        let taken = if let Poll::Ready(Ok(taken)) = written { taken } else { 0 };
+        let (mut here, mut owed) = (0, 0);
+        next.retain(|letter| {
+            let untouched = here >= taken;
+            here += letter.message.len() + 1;
+            if untouched {
+                // … and taken back if that byte did not.
+                letter.mark_unsent();
+            } else {
+                owed = here;
+            }
+            untouched
+        });
+        if owed > taken {
+            *rest = std::mem::take(lines).into();
+            rest.truncate(owed);
+            rest.advance(taken);
+        }
+        lines.clear();
+        lines.shrink_to(KEPT_ROOM);
+        written.map_ok(|_| ())
+    }
+}
+
+fn poll_write(
+    writer: Option<&mut Box<dyn AsyncWrite + Send + Unpin>>,
+    context: &mut Context<'_>,
+    bytes: &[u8],
+) -> Poll<io::Result<usize>> {
+    let Some(writer) = writer else {
+        return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+    };
+    match ready!(Pin::new(writer).poll_write(context, bytes))? {
+        0 => Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+        taken => Poll::Ready(Ok(taken)),
+    }
+}
+
+/// Raw payloads may be spread over lines; a newline can only stand between tokens, where a space means the same.
+fn push_line(lines: &mut Vec<u8>, message: &[u8]) {
+    let begin = lines.len();
+    lines.extend_from_slice(message);
+    let line = &mut lines[begin..];
+    if memchr::memchr2(b'\n', b'\r', line).is_some() {
+        for byte in line {
+            if matches!(byte, b'\n' | b'\r') {
+                *byte = b' ';
+            }
+        }
+    }
+    lines.push(b'\n');
+}
+
+// === impl Letter ===
+
+impl Letter {
+    /// `false` if nobody waits for it any more.
+    fn mark_sent(&self) -> bool {
+        self.watch.as_ref().is_none_or(|watch| watch.mark_sent())
+    }
+
+    fn mark_unsent(&self) {
+        if let Some(watch) = &self.watch {
+            watch.mark_unsent();
+        }
     }
 }
 
@@ -164,48 +255,77 @@ impl Drop for Queued {
     }
 }
 
-/// Raw payloads may be spread over lines; a newline can only stand between tokens, where a space means the same.
-fn line(message: &Bytes) -> Bytes {
-    let mut line = Vec::with_capacity(message.len() + 1);
-    line.extend_from_slice(message);
-    if memchr::memchr2(b'\n', b'\r', &line).is_some() {
-        for byte in &mut line {
-            if matches!(byte, b'\n' | b'\r') {
-                *byte = b' ';
-            }
-        }
-    }
-    line.push(b'\n');
-    line.into()
-}
-
 #[cfg(test)]
 mod tests {
     use tokio::io::{AsyncReadExt as _, duplex};
 
     use super::*;
 
+    fn letter(id: u64, message: &'static str) -> (Letter, Arc<CallWatch>) {
+        let watch = Arc::new(CallWatch::new(id, None));
+        (Letter { message: message.into(), watch: Some(watch.clone()) }, watch)
+    }
+
     #[tokio::test]
     async fn what_is_not_taken_at_once_goes_before_what_comes_later() {
         let (stream, mut server) = duplex(8);
         let pen = Pen::new(stream);
-        let (first, second) = (Bytes::from("first\nmessage"), Bytes::from("second"));
-        let watch = CallWatch::new(1, None);
-        let Written::Part(queued) = pen.write_now(&first, Some(&watch)) else { panic!("a part") };
+        let (first, watch) = letter(1, "first\nmessage");
+        let (late, unsent) = letter(2, "second");
+        assert_eq!(pen.gather(first).ok(), Some(true));
+        let Written::Part(queued) = pen.write_gathered() else { panic!("a part") };
         assert!(watch.is_sent());
-        let late = CallWatch::new(2, None);
-        assert!(matches!(pen.write_now(&second, Some(&late)), Written::Nothing));
-        assert!(!late.is_sent(), "nothing of it has left");
+        let late = pen.gather(late).unwrap_err();
         let mut heard = [0; 21];
-        let (written, read) =
-            tokio::join!(pen.write(&second, Some(&late)), server.read_exact(&mut heard));
+        assert!(!unsent.is_sent(), "nothing of it has left");
+        let (written, read) = tokio::join!(pen.write(Some(late)), server.read_exact(&mut heard));
         written.unwrap();
         read.unwrap();
         assert_eq!(&heard, b"first message\nsecond\n");
         drop(queued);
-        assert!(matches!(pen.write_now(&second, None), Written::All));
+        assert_eq!(pen.gather(letter(3, "third").0).ok(), Some(true));
+        assert!(matches!(pen.write_gathered(), Written::All));
         pen.put_down();
-        assert!(matches!(pen.write_now(&second, None), Written::Failed));
+        assert_eq!(pen.gather(letter(4, "fourth").0).ok(), Some(true));
+        assert!(matches!(pen.write_gathered(), Written::Failed));
+    }
+
+    #[tokio::test]
+    async fn what_is_gathered_goes_together_but_for_what_nobody_waits_for() {
+        let (stream, mut server) = duplex(64);
+        let pen = Pen::new(stream);
+        let letters = [letter(1, "one"), letter(2, "two"), letter(3, "three")];
+        let watches = letters.each_ref().map(|(_, watch)| watch.clone());
+        let firsts = letters.map(|(letter, _)| pen.gather(letter).unwrap());
+        assert_eq!(firsts, [true, false, false]);
+        assert!(watches.iter().all(|watch| !watch.is_sent()));
+        assert!(!watches[1].give_up());
+        assert!(matches!(pen.write_gathered(), Written::All));
+        assert_eq!(watches.map(|watch| watch.is_sent()), [true, false, true]);
+        let mut heard = [0; 64];
+        let got = server.read(&mut heard).await.unwrap();
+        assert_eq!(&heard[..got], b"one\nthree\n");
+    }
+
+    #[tokio::test]
+    async fn of_what_is_gathered_only_what_has_begun_was_sent() {
+        let (stream, mut server) = duplex(6);
+        let pen = Pen::new(stream);
+        let letters = [letter(1, "one"), letter(2, "two"), letter(3, "three")];
+        let watches = letters.each_ref().map(|(_, watch)| watch.clone());
+        for (letter, _) in letters {
+            pen.gather(letter).unwrap();
+        }
+        let Written::Part(_queued) = pen.write_gathered() else { panic!("a part") };
+        assert_eq!(watches.each_ref().map(|watch| watch.is_sent()), [true, true, false]);
+        assert!(!watches[2].give_up(), "it may still be taken back");
+        let mut heard = [0; 8];
+        let (written, read) = tokio::join!(pen.write(None), server.read_exact(&mut heard));
+        written.unwrap();
+        read.unwrap();
+        assert_eq!(&heard, b"one\ntwo\n");
+        drop(pen);
+        assert_eq!(server.read(&mut heard).await.unwrap(), 0, "and nothing after it");
     }
 
     #[tokio::test]
@@ -213,8 +333,30 @@ mod tests {
         let (stream, server) = duplex(8);
         let pen = Pen::new(stream);
         drop(server);
-        let watch = CallWatch::new(1, None);
-        assert!(matches!(pen.write_now(&Bytes::from("x"), Some(&watch)), Written::Failed));
+        let (letter, watch) = letter(1, "x");
+        pen.gather(letter).unwrap();
+        assert!(matches!(pen.write_gathered(), Written::Failed));
         assert!(!watch.is_sent());
+    }
+
+    #[tokio::test]
+    async fn much_is_written_in_parts() {
+        let (stream, mut server) = duplex(1024);
+        let pen = Pen::new(stream);
+        let message = Bytes::from(vec![b'x'; AT_ONCE / 3 * 2]);
+        let watches: Vec<_> = (0..5).map(|id| Arc::new(CallWatch::new(id, None))).collect();
+        for watch in &watches {
+            let letter = Letter { message: message.clone(), watch: Some(watch.clone()) };
+            pen.gather(letter).unwrap();
+        }
+        let Written::Part(_queued) = pen.write_gathered() else { panic!("a part") };
+        let sent = watches.iter().filter(|watch| watch.is_sent()).count();
+        assert_eq!(sent, 1, "a pipe does not hold more");
+        let mut heard = vec![0; 5 * (message.len() + 1)];
+        let (written, read) = tokio::join!(pen.write(None), server.read_exact(&mut heard));
+        written.unwrap();
+        read.unwrap();
+        assert!(heard.chunks(message.len() + 1).all(|line| line.ends_with(b"x\n")));
+        assert!(watches.iter().all(|watch| watch.is_sent()));
     }
 }
