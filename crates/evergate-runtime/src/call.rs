@@ -2,6 +2,7 @@
 
 mod admission;
 mod builder;
+mod calling;
 mod clock;
 mod doubt;
 mod kept_here;
@@ -19,10 +20,10 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use admission::Admitted;
 pub use builder::CallBuilder;
+use calling::Calling;
 use clock::CallClock;
 use doubt::Settled;
 pub use report::Report;
@@ -35,7 +36,7 @@ use crate::error::{CallError, CallFailure, SharedError};
 use crate::lifecycle::{Generation, Loss};
 use crate::protocol::RawJson;
 use crate::retry::{Decision, Limited, Outcome, Replay, Sent, decide};
-use crate::slot::{Probe, Slot};
+use crate::slot::Probe;
 use crate::transport::{Answer, BegunResult, Received, SendFailure, Sign, TransportError};
 
 enum Request {
@@ -56,11 +57,10 @@ enum Request {
 
 /// A call under way.
 struct Call {
-    slot: Arc<Slot>,
+    slot: Calling,
     request: Request,
     clock: CallClock,
     cancel: Option<CancellationToken>,
-    track: Option<Arc<CallTrack>>,
     /// In place of the server's setting.
     replay: Option<Replay>,
     /// Whether the caller has use for a large result before it is complete.
@@ -69,8 +69,6 @@ struct Call {
     verbatim: bool,
     /// Only to see whether the server is there: what it says of our rate is no news.
     keeps_alive: bool,
-    /// Whoever ends the server or the hub waits for it.
-    _counted: (TaskTrackerToken, TaskTrackerToken),
     /// The server asked for something, and this is what it is to be asked again with.
     round: Option<Round>,
     /// An earlier sending has an unknown outcome, and so the whole has, whatever becomes of the next.
@@ -153,6 +151,11 @@ impl Call {
                 }
             })
         }
+    }
+
+    /// What is followed besides its answer, if anything is.
+    fn track(&self) -> Option<&Arc<CallTrack>> {
+        self.clock.track.as_ref()
     }
 
     async fn until_answered(&mut self, report: &mut Report) -> Result<Ended, CallError> {
@@ -377,7 +380,7 @@ impl Call {
                 () = self.clock.expired() => Attempt::TimedOut { sent: false },
             });
         }
-        let watch = lease.watch(self.track.clone());
+        let watch = lease.watch(self.track().cloned());
         let message = self.message(lease, &watch)?;
         // A question is no result, and is told from one only as a whole.
         let takes_pieces = takes_pieces.filter(|_| !lease.peer().version.is_modern());
@@ -506,7 +509,7 @@ impl Call {
             && matches!(outcome, Outcome::NotSent | Outcome::Rejected);
         let (outcome, retryable) =
             if forgotten { (Outcome::Unknown, self.is_harmless()) } else { (outcome, retryable) };
-        let own = self.track.as_ref().and_then(|track| track.headers.as_ref());
+        let own = self.track().and_then(|track| track.company.headers.as_deref());
         let entrusted = &self.slot.entrusted;
         let entrusted = own.map_or_else(|| entrusted.clone(), |own| entrusted.and(own));
         let server = self.slot.name.clone();

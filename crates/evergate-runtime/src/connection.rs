@@ -16,11 +16,9 @@ use bytes::Bytes;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
-use tokio_util::task::task_tracker::TaskTrackerToken;
 
 pub use call_watch::Progress;
-pub(crate) use call_watch::{CallTrack, CallWatch, Pulse};
+pub(crate) use call_watch::{CallTrack, CallWatch, Company, Pulse};
 pub(crate) use dialect::{Asking, Params};
 pub use handshake::Protocol;
 pub(crate) use handshake::{Beginning, Begun, Peer, Shown};
@@ -31,6 +29,7 @@ pub(crate) use stale_lists::ListKind;
 use crate::error::SharedError;
 use crate::lifecycle::{Budget, Generation, Manner};
 use crate::protocol::{self, method};
+use crate::tally::Tally;
 use crate::tasks::Tasks;
 use crate::transport::{Answer, Link, Received, SendFailure, TakesPieces, TransportError};
 
@@ -50,7 +49,7 @@ pub(crate) struct Connection {
     detached: CancellationToken,
     /// Ends every call still under way.
     cut: CancellationToken,
-    leases: TaskTracker,
+    leases: Tally,
     /// A failure was reported and not yet made up for; spares the driver a report for every success.
     struck: AtomicBool,
     /// A doubtful answer turned out to be about the request, not the session.
@@ -63,7 +62,6 @@ pub(crate) struct Connection {
 #[derive(Debug)]
 pub(crate) struct Lease {
     connection: Arc<Connection>,
-    _held: TaskTrackerToken,
 }
 
 /// Ends a sending, however it ends, and tells the server about a request that its caller gave up on.
@@ -101,7 +99,7 @@ impl Connection {
             next_id: AtomicU64::new(handshake::FIRST_ID),
             detached: CancellationToken::new(),
             cut: CancellationToken::new(),
-            leases: TaskTracker::new(),
+            leases: Tally::default(),
             struck: AtomicBool::new(false),
             trusted: AtomicBool::new(false),
             scout: Semaphore::new(1),
@@ -129,7 +127,7 @@ impl Connection {
     }
 
     pub(crate) fn lease(self: &Arc<Self>) -> Lease {
-        Lease { connection: self.clone(), _held: self.leases.token() }
+        Lease::of(self.clone())
     }
 
     /// A new request under an id this connection has never used.
@@ -191,7 +189,7 @@ impl Connection {
 
     /// Calls are under way on it.
     pub(crate) fn is_leased(&self) -> bool {
-        !self.leases.is_empty()
+        self.leases.count() > 0
     }
 
     pub(crate) fn detach(&self) {
@@ -238,7 +236,7 @@ impl Connection {
         self.detach();
         self.leases.close();
         if manner == Manner::Drain {
-            let drained = tokio::time::timeout(drain, self.leases.wait());
+            let drained = tokio::time::timeout(drain, self.leases.done());
             tokio::select! {
                 _ = drained => {}
                 () = self.cut.cancelled() => {}
@@ -292,6 +290,19 @@ impl Drop for Connection {
 }
 
 // === impl Lease ===
+
+impl Lease {
+    pub(crate) fn of(connection: Arc<Connection>) -> Self {
+        connection.leases.add();
+        Self { connection }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        self.connection.leases.remove();
+    }
+}
 
 impl std::ops::Deref for Lease {
     type Target = Arc<Connection>;

@@ -10,7 +10,10 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use crate::lifecycle::Generation;
+use crate::observe::Notification;
 use crate::protocol::{RawJson, RpcError, code, method};
+
+type Sink = Arc<dyn Fn(Notification, Option<u64>) + Send + Sync>;
 
 type Handling = Pin<Box<dyn Future<Output = Result<RawJson, RpcError>> + Send>>;
 type Handler = Arc<dyn Fn(ServerRequest) -> Handling + Send + Sync>;
@@ -56,6 +59,7 @@ pub struct Handlers {
     by_method: HashMap<&'static str, Handler>,
     any: Option<Handler>,
     declared: Option<RawJson>,
+    on_notification: Option<Sink>,
     /// Ours, unless set.
     client_info: Option<Value>,
 }
@@ -76,7 +80,13 @@ impl ServerRequest {
 impl Handlers {
     /// Declares nothing and answers only pings.
     pub fn new() -> Self {
-        Self { by_method: HashMap::new(), any: None, declared: None, client_info: None }
+        Self {
+            by_method: HashMap::new(),
+            any: None,
+            declared: None,
+            on_notification: None,
+            client_info: None,
+        }
     }
 
     /// The name and version servers see.
@@ -126,6 +136,18 @@ impl Handlers {
         self
     }
 
+    /// Takes the notifications that arrive on the own streams of calls that have these handlers, each with the call's
+    /// [`number`](crate::CallBuilder::number), unless the call has a
+    /// [sink of its own](crate::CallBuilder::on_notification). Must not block.
+    #[must_use]
+    pub fn on_notification(
+        mut self,
+        sink: impl Fn(Notification, Option<u64>) + Send + Sync + 'static,
+    ) -> Self {
+        self.on_notification = Some(Arc::new(sink));
+        self
+    }
+
     /// The capabilities object that servers see, instead of the one that follows from the handlers. In a handshake that
     /// of the hub's own handlers; where there is none (2026-07-28), with each call that of its own handlers, if these
     /// declare something.
@@ -141,6 +163,21 @@ impl Handlers {
     {
         self.by_method.insert(method, Arc::new(move |request| Box::pin(handler(request))));
         self
+    }
+
+    /// Gives it back if nobody listens.
+    pub(crate) fn notify(
+        &self,
+        notification: Notification,
+        call: Option<u64>,
+    ) -> Result<(), Notification> {
+        match &self.on_notification {
+            Some(sink) => {
+                sink(notification, call);
+                Ok(())
+            }
+            None => Err(notification),
+        }
     }
 
     pub(crate) async fn handle(&self, request: ServerRequest) -> Result<RawJson, RpcError> {

@@ -115,6 +115,11 @@ impl Hub {
         self.shared.catalog.snapshot()
     }
 
+    /// The [`version`](Catalog::version) of the newest, for whoever has one already: this takes no lock.
+    pub fn catalog_version(&self) -> u64 {
+        self.shared.catalog.version()
+    }
+
     /// Changes when the content of the catalog does.
     pub fn watch_catalog(&self) -> watch::Receiver<Arc<Catalog>> {
         self.shared.catalog.subscribe()
@@ -180,11 +185,11 @@ impl Hub {
     /// Takes no more calls, lets those under way finish until the deadline, then closes everything, servers that were
     /// removed or replaced and are not gone yet included. Each server's close is bounded by its own `close_timeout`.
     pub async fn shutdown(&self, deadline: Duration) -> ShutdownReport {
-        self.shared.closing.cancel();
+        self.shared.closing.begin();
         self.shared.calls.close();
         // Calls that are left over are counted below.
-        let _ = timeout(deadline, self.shared.calls.wait()).await;
-        let interrupted_calls = self.shared.calls.len();
+        let _ = timeout(deadline, self.shared.calls.done()).await;
+        let interrupted_calls = self.shared.calls.count();
         let slots = self.table.all();
         for slot in &slots {
             slot.commands.disable();
@@ -241,7 +246,7 @@ fn check(name: &str, settings: Settings) -> Result<Checked, InvalidSettings> {
 
 impl Drop for Hub {
     fn drop(&mut self) {
-        self.shared.closing.cancel();
+        self.shared.closing.begin();
         self.stop.cancel();
     }
 }

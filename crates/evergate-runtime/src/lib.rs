@@ -33,6 +33,7 @@ mod call;
 mod catalog;
 mod connection;
 mod driver;
+mod ending;
 mod entrusted;
 mod error;
 #[cfg(feature = "fuzzing")]
@@ -47,6 +48,7 @@ mod retry;
 mod server;
 mod settings;
 mod slot;
+mod tally;
 mod tasks;
 mod transport;
 
@@ -55,6 +57,7 @@ pub use alarm::Alarm;
 pub use call::{CallBuilder, Reply, Report, ResultStream};
 pub use catalog::{CacheHint, CacheHints, Catalog, InvalidCatalog, Item, ServerCatalog};
 pub use connection::{Progress, Protocol};
+pub use ending::Ending;
 pub use error::{CallError, CallFailure, SharedError, UnknownServer};
 pub use handlers::{Attribution, Handlers, ServerRequest};
 pub use hub::{Held, Hub, HubBuilder, NotReady, ShutdownReport};

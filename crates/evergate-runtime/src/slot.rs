@@ -12,8 +12,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::SystemTime;
 
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 pub(crate) use commands::{Commands, Underway};
 pub(crate) use keep_alive::keep_alive;
@@ -26,10 +24,12 @@ pub(crate) use subscription::follow;
 use crate::catalog::CatalogStore;
 use crate::connection::{Connection, Garbage};
 use crate::driver::{INPUTS, Input};
+use crate::ending::Ending;
 use crate::entrusted::Entrusted;
 use crate::lifecycle::{Reason, StateKind};
 use crate::observe::{HubEvent, Notification, Status, Witness};
 use crate::settings::Checked;
+use crate::tally::Tally;
 use crate::tasks::Tasks;
 use crate::transport::StderrTail;
 
@@ -69,9 +69,9 @@ pub(crate) struct Shared {
     pub(crate) notifications: broadcast::Sender<Notification>,
     pub(crate) tasks: Tasks,
     /// Calls under way, so that a shutdown can let them finish.
-    pub(crate) calls: TaskTracker,
+    pub(crate) calls: Tally,
     /// No new calls.
-    pub(crate) closing: CancellationToken,
+    pub(crate) closing: Ending,
     /// Slots made so far.
     pub(crate) slots: AtomicU64,
 }
@@ -120,7 +120,7 @@ impl Slot {
 
     /// Nothing may be opened any more.
     pub(crate) fn is_leaving(&self) -> bool {
-        self.shared.closing.is_cancelled() || self.retirement.has_begun()
+        self.shared.closing.has_begun() || self.retirement.has_begun()
     }
 
     /// The published status with the numbers that change without a transition.

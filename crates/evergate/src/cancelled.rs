@@ -2,32 +2,53 @@
 
 use std::future::{Future as _, poll_fn};
 use std::pin::pin;
-use std::task::{Poll, Waker};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
 
 use tokio_util::sync::CancellationToken;
 
-/// As [`CancellationToken::cancelled`], but it queues up once for each task that polls it, not with every poll.
+/// What the token wakes, on behalf of a task.
+struct Bell {
+    has_rung: AtomicBool,
+    task: Waker,
+}
+
+/// As [`CancellationToken::cancelled`], but it looks at the token once for each task that polls it, not with every poll: the
+/// token has a lock, and may be that of all connections.
 pub(crate) async fn cancelled(token: &CancellationToken) {
     let mut waiting = pin!(token.cancelled());
-    let mut queued: Option<Waker> = None;
+    let mut bell: Option<Arc<Bell>> = None;
     poll_fn(|context| {
-        if token.is_cancelled() {
-            return Poll::Ready(());
-        }
-        if queued.as_ref().is_some_and(|queued| queued.will_wake(context.waker())) {
+        let known = bell.as_ref().filter(|bell| bell.task.will_wake(context.waker()));
+        if known.is_some_and(|bell| !bell.has_rung.load(Ordering::Acquire)) {
             return Poll::Pending;
         }
-        queued = Some(context.waker().clone());
-        waiting.as_mut().poll(context)
+        let task = context.waker().clone();
+        let new = Arc::new(Bell { has_rung: AtomicBool::new(false), task });
+        let waker = Waker::from(new.clone());
+        bell = Some(new);
+        waiting.as_mut().poll(&mut Context::from_waker(&waker))
     })
     .await;
 }
 
+// === impl Bell ===
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.has_rung.store(true, Ordering::Release);
+        self.task.wake_by_ref();
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::{Context, Wake};
+    use std::sync::atomic::AtomicUsize;
 
     use super::*;
 

@@ -36,9 +36,10 @@ pub(crate) mod stdio;
 mod surviving;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
 
+use arc_swap::ArcSwap;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, VARY,
@@ -68,7 +69,7 @@ pub(crate) struct Front {
     pub(crate) sessions: Sessions,
     pub(crate) place: Place,
     sse: SseStreams,
-    policy: RwLock<Arc<Policy>>,
+    policy: ArcSwap<Policy>,
     /// Somebody asked over HTTP that the process ends.
     pub(crate) close_asked: CancellationToken,
     closed: AtomicBool,
@@ -130,20 +131,20 @@ impl Front {
             sessions,
             place,
             sse: SseStreams::default(),
-            policy: RwLock::new(Arc::new(policy)),
+            policy: ArcSwap::from_pointee(policy),
             close_asked: CancellationToken::new(),
             closed: AtomicBool::new(false),
         }
     }
 
     pub(crate) fn policy(&self) -> Arc<Policy> {
-        self.policy.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.policy.load_full()
     }
 
+    /// One at a time: there is one who reloads.
     pub(crate) fn set_policy(&self, mut policy: Policy) {
-        let mut now = self.policy.write().unwrap_or_else(PoisonError::into_inner);
-        policy.keyring.succeed(&now.keyring);
-        *now = Arc::new(policy);
+        policy.keyring.succeed(&self.policy.load().keyring);
+        self.policy.store(Arc::new(policy));
     }
 
     /// Answers one HTTP request.
@@ -306,7 +307,7 @@ impl Front {
 
     /// Drains and ends the process; a second time there is nothing left to close.
     fn close(&self, by: &Caller) -> Reply {
-        if self.closed.swap(true, Ordering::AcqRel) || self.gateway.draining.is_cancelled() {
+        if self.closed.swap(true, Ordering::AcqRel) || self.gateway.draining.has_begun() {
             return body::json(
                 StatusCode::GONE,
                 &json!({ "error": "the gateway is closed already" }),

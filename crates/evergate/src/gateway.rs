@@ -37,14 +37,16 @@ pub(crate) mod stateless;
 mod subscriptions;
 mod uri_template;
 mod view;
+pub(crate) mod withdrawal;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
+use arc_swap::{ArcSwap, Guard};
 use evergate_runtime::{
-    Attribution, Catalog, Handlers, Held, Hub, HubEvent, InvalidSettings, RawJson,
+    Attribution, Catalog, Ending, Handlers, Held, Hub, HubEvent, InvalidSettings, RawJson,
     ReconnectLimiter, RpcError, ServerCatalog, ServerHandle, ServerRequest, ShutdownReport,
     StateKind,
 };
@@ -54,7 +56,6 @@ use tokio::runtime::Handle;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use crate::config::{Config, Isolation, Server};
 use crate::front::request::Headers;
@@ -86,11 +87,11 @@ pub(crate) struct Gateway {
     /// The memory that is held for clients.
     pub(crate) buffers: Arc<Buffers>,
     /// No new requests.
-    pub(crate) draining: CancellationToken,
+    pub(crate) draining: Ending,
     /// Where servers live, whichever thread asks for them.
     background: Handle,
     hub: Hub,
-    config: RwLock<Arc<Config>>,
+    config: ArcSwap<Config>,
     /// Whether any server is to see headers of clients: else nobody keeps them.
     passes_headers: AtomicBool,
     /// Counts configurations, so that what was derived from one can be told from what was derived from the next.
@@ -153,11 +154,11 @@ impl Gateway {
             tasks: Tasks::default(),
             clients: Clients::default(),
             buffers: Buffers::new(config.gateway.max_buffered_bytes),
-            draining: CancellationToken::new(),
+            draining: Ending::default(),
             background: Handle::current(),
             hub,
             passes_headers: AtomicBool::new(passes_headers(&config)),
-            config: RwLock::new(Arc::new(config)),
+            config: ArcSwap::from_pointee(config),
             revision: AtomicU64::new(1),
             reloaded: Notify::new(),
             rejected: Mutex::default(),
@@ -188,7 +189,13 @@ impl Gateway {
     }
 
     pub(crate) fn config(&self) -> Arc<Config> {
-        self.config.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.config.load_full()
+    }
+
+    /// The same for a moment, not across an await: nobody counts who looks at it, so calls on several threads do not get into
+    /// each other's way.
+    pub(crate) fn config_now(&self) -> Guard<Arc<Config>> {
+        self.config.load()
     }
 
     /// Takes the headers of a client's request, if any server is to see some of them; those that say where it stands in
@@ -219,7 +226,7 @@ impl Gateway {
         client: &Arc<Client>,
         name: &str,
     ) -> Option<ServerHandle> {
-        let config = self.config();
+        let config = self.config_now();
         let server = config.servers.get(name).filter(|server| server.unusable.is_none())?;
         if !client.may_use(name) {
             return None;
@@ -273,7 +280,7 @@ impl Gateway {
 
     /// Takes no more requests, lets those under way finish, and ends every server.
     pub(crate) async fn shutdown(self: &Arc<Self>, drain: Duration) -> ShutdownReport {
-        self.draining.cancel();
+        self.draining.begin();
         // Nobody could come back to them.
         self.parked.clear();
         let until = Instant::now() + drain;

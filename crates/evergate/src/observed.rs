@@ -11,7 +11,7 @@ mod recorder;
 mod recording;
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, SystemTime};
 
 use evergate_runtime::{
@@ -103,7 +103,7 @@ impl Observed {
 
     /// A call is over. On the way of every call, so it must not do much.
     pub(crate) fn call_ended(&self, record: CallRecord, keep: usize) {
-        if let Some(past) = self.known(&record.server) {
+        if let Some(past) = self.pasts().get(&record.server) {
             past.metrics.call_ended(&record);
         }
         self.audit.call_ended(&record);
@@ -145,7 +145,11 @@ impl Observed {
     }
 
     fn known(&self, server: &str) -> Option<Arc<Past>> {
-        self.pasts.read().unwrap_or_else(PoisonError::into_inner).get(server).cloned()
+        self.pasts().get(server).cloned()
+    }
+
+    fn pasts(&self) -> RwLockReadGuard<'_, HashMap<Arc<str>, Arc<Past>>> {
+        self.pasts.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The only way to get one: whoever is late finds none.

@@ -46,13 +46,13 @@ impl Call {
     ) -> Result<Admitted, CallFailure> {
         // The usual case: connected, and not too busy.
         let slot = &self.slot;
-        if !slot.shared.closing.is_cancelled()
+        if !slot.shared.closing.has_begun()
             && !slot.retirement.has_begun()
             && let Some(connection) =
                 newer(&slot.published.borrow(), slot.commands.underway(), after)
             && let Ok(permit) = slot.permits.clone().try_acquire_owned()
         {
-            return self.admitted(&connection, permit);
+            return self.admitted(connection, permit);
         }
         let hold = Instant::now() + self.clock.hold.saturating_sub(report.waited);
         let until = hold.min(self.clock.expires_at());
@@ -65,7 +65,7 @@ impl Call {
         until: Instant,
     ) -> Result<Admitted, CallFailure> {
         let slot = &self.slot;
-        if slot.shared.closing.is_cancelled() {
+        if slot.shared.closing.has_begun() {
             return Err(CallFailure::ShuttingDown);
         }
         if slot.retirement.has_begun() {
@@ -97,7 +97,7 @@ impl Call {
                 View::Hopeless(failure) => return Err(failure),
                 View::Ready(connection) => {
                     if let Some(permit) = permit.take() {
-                        return self.admitted(&connection, permit);
+                        return self.admitted(connection, permit);
                     }
                     queued.get_or_insert_with(|| Held::counted(&slot.queued));
                 }
@@ -120,7 +120,7 @@ impl Call {
                     }
                 }
                 () = self.cancelled() => return Err(CallFailure::Cancelled),
-                () = slot.shared.closing.cancelled() => return Err(CallFailure::ShuttingDown),
+                () = slot.shared.closing.begun() => return Err(CallFailure::ShuttingDown),
                 () = slot.retirement.begun() => return Err(CallFailure::Removed),
                 () = sleep_until(until) => {
                     let (now, waited) = (published.borrow().clone(), self.clock.started.elapsed());
@@ -139,14 +139,14 @@ impl Call {
 
     fn admitted(
         &self,
-        connection: &Arc<Connection>,
+        connection: Arc<Connection>,
         permit: OwnedSemaphorePermit,
     ) -> Result<Admitted, CallFailure> {
         let probe = if self.keeps_alive { Ok(None) } else { self.slot.pass_rate_gate() };
         let probe = probe.map_err(|retry_in| CallFailure::RateLimited { retry_in })?;
         // Whether anybody uses the server is not for a ping to decide.
         let in_flight = (!self.keeps_alive).then(|| InFlight::new(&self.slot));
-        Ok(Admitted { lease: connection.lease(), _permit: permit, probe, _in_flight: in_flight })
+        Ok(Admitted { lease: Lease::of(connection), _permit: permit, probe, _in_flight: in_flight })
     }
 }
 

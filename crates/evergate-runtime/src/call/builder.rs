@@ -11,9 +11,10 @@ use http::HeaderMap;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use super::calling::Calling;
 use super::clock::CallClock;
 use super::{Call, Reply, Report, Request};
-use crate::connection::{CallTrack, Progress};
+use crate::connection::{CallTrack, Company, Progress};
 use crate::error::CallError;
 use crate::handlers::Handlers;
 use crate::observe::Notification;
@@ -35,8 +36,7 @@ pub struct CallBuilder {
     cancel: Option<CancellationToken>,
     verbatim: bool,
     keeps_alive: bool,
-    /// Only if there is anything to follow.
-    track: Option<Arc<CallTrack>>,
+    company: Company,
 }
 
 // === impl CallBuilder ===
@@ -78,7 +78,7 @@ impl CallBuilder {
             cancel: None,
             verbatim: false,
             keeps_alive: false,
-            track: None,
+            company: Company::default(),
         }
     }
 
@@ -121,14 +121,14 @@ impl CallBuilder {
 
     /// Asks the server for progress and passes it on. Must not block.
     pub fn on_progress(mut self, sink: impl Fn(Progress) + Send + Sync + 'static) -> Self {
-        self.track(|track| track.on_progress = Some(Box::new(sink)));
+        self.company.on_progress = Some(Box::new(sink));
         self
     }
 
     /// Takes the notifications that arrive on the call's own stream, which otherwise go to
     /// [`Hub::notifications`](crate::Hub::notifications). Must not block.
     pub fn on_notification(mut self, sink: impl Fn(Notification) + Send + Sync + 'static) -> Self {
-        self.track(|track| track.on_notification = Some(Box::new(sink)));
+        self.company.on_notification = Some(Box::new(sink));
         self
     }
 
@@ -138,21 +138,21 @@ impl CallBuilder {
     /// While such a request is being handled the call's timeout does not run, only `max_timeout` or the deadline does;
     /// it starts over when the answer is given. When the call ends before that, the handler's future is dropped.
     pub fn handlers(mut self, handlers: Arc<Handlers>) -> Self {
-        self.track(|track| track.handlers = Some(handlers));
+        self.company.handlers = Some(handlers);
         self
     }
 
     /// Who makes this call, where several share a server and each call has handlers of its own: what the server asks
     /// without saying because of which call is asked only if all calls under way are of the same caller.
     pub fn caller(mut self, number: u64) -> Self {
-        self.track(|track| track.caller = Some(number));
+        self.company.caller = Some(number);
         self
     }
 
     /// Which of its caller's calls it is: handlers that several share are told with a
     /// [`ServerRequest`](crate::ServerRequest).
     pub fn number(mut self, number: u64) -> Self {
-        self.track(|track| track.number = Some(number));
+        self.company.number = Some(number);
         self
     }
 
@@ -167,7 +167,7 @@ impl CallBuilder {
             headers.remove(name);
         }
         headers.values_mut().for_each(|value| value.set_sensitive(true));
-        self.track(|track| track.headers = Some(headers));
+        self.company.headers = Some(Box::new(headers));
         self
     }
 
@@ -180,13 +180,6 @@ impl CallBuilder {
     pub fn verbatim(mut self) -> Self {
         self.verbatim = true;
         self
-    }
-
-    fn track(&mut self, set: impl FnOnce(&mut CallTrack)) {
-        // Nobody else has it before the call is made.
-        if let Some(track) = Arc::get_mut(self.track.get_or_insert_default()) {
-            set(track);
-        }
     }
 
     /// Makes the call, and has a large result passed on while it arrives, if it comes as one JSON body over HTTP.
@@ -212,10 +205,8 @@ impl CallBuilder {
     }
 
     fn into_call(self, takes_pieces: bool) -> Call {
-        let slot = self.slot;
-        let counted = (slot.shared.calls.token(), slot.retirement.count_call());
-        let settings = slot.settings.clone();
-        let track = self.track;
+        let slot = Calling::to(self.slot);
+        let settings = &slot.settings;
         let deadline = self.deadline.map(|deadline| deadline.min(LONGEST));
         let timeout = self.timeout.or(deadline).unwrap_or(settings.timeout);
         let timeout = timeout.min(deadline.unwrap_or(LONGEST));
@@ -226,7 +217,7 @@ impl CallBuilder {
                 self.max_timeout.unwrap_or(settings.max_timeout).min(LONGEST).max(timeout)
             }),
             hold: self.hold.or(deadline).unwrap_or(settings.hold).min(timeout),
-            track: track.clone(),
+            track: CallTrack::new(self.company),
         };
         let may_have_run = AtomicBool::new(false);
         let replay = self.replay;
@@ -235,13 +226,11 @@ impl CallBuilder {
             request: self.request,
             clock,
             cancel: self.cancel,
-            track,
             replay,
             takes_pieces,
             verbatim: self.verbatim,
             round: None,
             keeps_alive: self.keeps_alive,
-            _counted: counted,
             may_have_run,
             probe: None,
         }

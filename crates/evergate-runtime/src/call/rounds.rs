@@ -254,7 +254,7 @@ impl Call {
             sleep(COME_AGAIN).await;
         }
         // Its time stands still meanwhile: the server is not to blame for how long a human being thinks.
-        let standing_still = self.track.as_deref().map(StandingStill::new);
+        let standing_still = self.track().map(|track| StandingStill::new(track));
         let asking = input_requests.into_iter().map(|(key, wanted)| self.ask(lease, key, wanted));
         let answers = try_join_all(asking).await;
         drop(standing_still);
@@ -294,10 +294,10 @@ impl Call {
             method: wanted.method,
             params: params.transpose().map_err(unusable)?,
             attribution: Attribution::Call,
-            call: self.track.as_ref().and_then(|track| track.number),
+            call: self.track().and_then(|track| track.company.number),
             progress,
         };
-        let own = self.track.as_ref().and_then(|track| track.handlers.clone());
+        let own = self.track().and_then(|track| track.company.handlers.clone());
         let handlers = own.unwrap_or_else(|| lease.inbox().handlers().clone());
         let answer = handlers.handle(request).await?;
         let answer = RawValue::from_string(answer.as_str().to_owned()).map_err(unusable)?;

@@ -16,7 +16,7 @@ use crate::transport::Link;
 impl Call {
     pub(super) fn message(&self, lease: &Lease, watch: &CallWatch) -> Result<Bytes, CallFailure> {
         let modern = lease.peer().version.is_modern();
-        let wants_progress = self.track.as_ref().is_some_and(|track| track.on_progress.is_some());
+        let wants_progress = self.track().is_some_and(|track| track.company.on_progress.is_some());
         let mut asking = Asking {
             method: self.request.method(),
             params: self.request.params(),
@@ -36,7 +36,7 @@ impl Call {
             // Gone, but its purpose is not: to hear whether somebody is there.
             asking.method = method::DISCOVER;
         }
-        let handlers = self.track.as_ref().and_then(|track| track.handlers.as_ref());
+        let handlers = self.track().and_then(|track| track.company.handlers.as_ref());
         asking.capabilities = handlers.and_then(|handlers| handlers.declared());
         let logs = lease.peer().offers.logging && !self.verbatim;
         let level = logs.then(|| self.slot.side_state.log_level()).flatten();

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sha2::{Digest as _, Sha256};
@@ -17,6 +18,8 @@ use crate::slot::SlotId;
 #[derive(Debug, Clone)]
 pub(crate) struct CatalogStore {
     catalog: watch::Sender<Arc<Catalog>>,
+    /// Its version, or that of the one which is about to take its place.
+    version: Arc<AtomicU64>,
     /// Who may publish for each server; decided under the same lock as the publication.
     owners: Arc<Mutex<Owners>>,
     events: broadcast::Sender<HubEvent>,
@@ -37,11 +40,17 @@ struct Owner {
 
 impl CatalogStore {
     pub(crate) fn new(events: broadcast::Sender<HubEvent>) -> Self {
-        Self { catalog: watch::Sender::default(), owners: Arc::default(), events }
+        let catalog = watch::Sender::default();
+        Self { catalog, version: Arc::default(), owners: Arc::default(), events }
     }
 
     pub(crate) fn snapshot(&self) -> Arc<Catalog> {
         self.catalog.borrow().clone()
+    }
+
+    /// Tells whether a snapshot is the newest, without a lock.
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
     }
 
     pub(crate) fn subscribe(&self) -> watch::Receiver<Arc<Catalog>> {
@@ -125,6 +134,8 @@ impl CatalogStore {
             if changed {
                 next.version += 1;
                 next.servers.sort_unstable_keys();
+                // First of all: whoever hears of it must not find the old one.
+                self.version.store(next.version, Ordering::Release);
                 // Nobody listening is fine.
                 let event =
                     HubEvent::CatalogChanged { server: server.clone(), version: next.version };

@@ -1,7 +1,7 @@
 //! What is known about one request while it is under way.
 
-use std::sync::atomic::AtomicU8;
-use std::sync::atomic::Ordering::{AcqRel, Acquire};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
+use std::sync::atomic::{AtomicBool, AtomicU8};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use http::HeaderMap;
@@ -38,9 +38,9 @@ enum Ended {
     Yes,
 }
 
-/// The parts of a call that outlive a resend.
+/// What a caller says of a call that concerns more than its answer.
 #[derive(Default)]
-pub(crate) struct CallTrack {
+pub(crate) struct Company {
     pub(crate) on_progress: Option<Box<dyn Fn(Progress) + Send + Sync>>,
     pub(crate) on_notification: Option<Box<dyn Fn(Notification) + Send + Sync>>,
     /// Who answers what the server asks because of this call.
@@ -50,8 +50,16 @@ pub(crate) struct CallTrack {
     /// Tells it from its caller's other calls.
     pub(crate) number: Option<u64>,
     /// Headers for its own requests.
-    pub(crate) headers: Option<HeaderMap>,
+    pub(crate) headers: Option<Box<HeaderMap>>,
+}
+
+/// The parts of a call that outlive a resend.
+#[derive(Default)]
+pub(crate) struct CallTrack {
+    pub(crate) company: Company,
     seen: Mutex<Seen>,
+    /// There is something in it.
+    has_seen: AtomicBool,
     /// The server got its answer: the call's time runs again.
     told: Notify,
 }
@@ -171,7 +179,7 @@ impl CallWatch {
 
     /// Headers for its own request.
     pub(crate) fn headers(&self) -> Option<&HeaderMap> {
-        self.track.as_ref()?.headers.as_ref()
+        self.track.as_ref()?.company.headers.as_deref()
     }
 
     /// It goes out with what one caller put on it.
@@ -191,6 +199,7 @@ impl CallWatch {
     /// Whether both calls were made by the same caller: by its number, else by who answers for it.
     pub(crate) fn has_same_caller(&self, other: &Self) -> bool {
         let (Some(mine), Some(theirs)) = (&self.track, &other.track) else { return false };
+        let (mine, theirs) = (&mine.company, &theirs.company);
         match (mine.caller, theirs.caller, &mine.handlers, &theirs.handlers) {
             (Some(mine), Some(theirs), ..) => mine == theirs,
             (_, _, Some(mine), Some(theirs)) => Arc::ptr_eq(mine, theirs),
@@ -200,12 +209,12 @@ impl CallWatch {
 
     /// Its caller's number for it.
     pub(crate) fn number(&self) -> Option<u64> {
-        self.track.as_ref()?.number
+        self.track.as_ref()?.company.number
     }
 
     /// Who answers what the server asks because of it.
     pub(crate) fn handlers(&self) -> Option<&Arc<Handlers>> {
-        self.track.as_ref()?.handlers.as_ref()
+        self.track.as_ref()?.company.handlers.as_ref()
     }
 
     /// This sending is over, with or without an answer.
@@ -235,33 +244,65 @@ impl CallWatch {
     }
 }
 
+// === impl Company ===
+
+impl Company {
+    pub(crate) fn is_none(&self) -> bool {
+        let Self { on_progress, on_notification, handlers, caller, number, headers } = self;
+        on_progress.is_none()
+            && on_notification.is_none()
+            && handlers.is_none()
+            && caller.is_none()
+            && number.is_none()
+            && headers.is_none()
+    }
+}
+
 // === impl CallTrack ===
 
 impl CallTrack {
+    /// `None` if there is nothing to follow.
+    pub(crate) fn new(company: Company) -> Option<Arc<Self>> {
+        (!company.is_none()).then(|| Arc::new(Self { company, ..Self::default() }))
+    }
+
+    /// Passes on what the server says on the call's own stream, if somebody listens.
+    pub(crate) fn notify(&self, notification: Notification) -> Result<(), Notification> {
+        let Company { on_notification, handlers, number, .. } = &self.company;
+        if let Some(sink) = on_notification {
+            sink(notification);
+            return Ok(());
+        }
+        match handlers {
+            Some(handlers) => handlers.notify(notification, *number),
+            None => Err(notification),
+        }
+    }
+
     /// Passes progress on, unless it falls behind what the caller has seen already.
     pub(crate) fn progress(&self, raw: RawJson) {
         let Ok(ProgressFields { progress }) = raw.parse() else { return };
         {
-            let mut seen = self.seen();
+            let mut seen = self.see();
             seen.at = Some(Instant::now());
             if seen.highest.is_some_and(|highest| progress <= highest) {
                 return;
             }
             seen.highest = Some(progress);
         }
-        if let Some(sink) = &self.on_progress {
+        if let Some(sink) = &self.company.on_progress {
             sink(Progress { progress, raw });
         }
     }
 
     /// The server asks for something before it goes on.
     pub(crate) fn asked(&self) {
-        self.seen().asking += 1;
+        self.see().asking += 1;
     }
 
     /// It got its answer, or nobody will answer any more.
     pub(crate) fn told(&self) {
-        let mut seen = self.seen();
+        let mut seen = self.see();
         seen.asking -= 1;
         seen.at = Some(Instant::now());
         drop(seen);
@@ -274,8 +315,17 @@ impl CallTrack {
     }
 
     pub(crate) fn pulse(&self) -> Pulse {
+        // By far most calls are answered without another word.
+        if !self.has_seen.load(Acquire) {
+            return Pulse::Silent;
+        }
         let seen = self.seen();
         if seen.asking > 0 { Pulse::Asking } else { seen.at.map_or(Pulse::Silent, Pulse::At) }
+    }
+
+    fn see(&self) -> MutexGuard<'_, Seen> {
+        self.has_seen.store(true, Release);
+        self.seen()
     }
 
     fn seen(&self) -> MutexGuard<'_, Seen> {

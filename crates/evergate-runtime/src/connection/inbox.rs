@@ -387,11 +387,14 @@ impl Inbox {
                     method: name.to_owned(),
                     params: params.map(protocol::without_subscription_id),
                 };
-                let sink = cause.and_then(|watch| watch.track()?.on_notification.as_ref());
-                match sink {
-                    Some(sink) => sink(notification),
+                let track = cause.and_then(|watch| watch.track());
+                let left = match track {
+                    Some(track) => track.notify(notification),
+                    None => Err(notification),
+                };
+                if let Err(notification) = left {
                     // Nobody listening is fine.
-                    None => drop(self.context.notifications.send(notification)),
+                    let _ = self.context.notifications.send(notification);
                 }
             }
         }

@@ -6,18 +6,19 @@ use std::sync::{Arc, Mutex};
 use rustls::ClientConfig;
 use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use super::held::Held;
 use super::table::Table;
 use super::{Hub, TAKEN};
 use crate::catalog::{CatalogStore, ServerCatalog};
 use crate::driver::Dialing;
+use crate::ending::Ending;
 use crate::handlers::Handlers;
 use crate::observe::{Happening, HubEvent, Witness};
 use crate::retry::ReconnectLimiter;
 use crate::settings::{Checked, InvalidSettings, Problem, Settings};
 use crate::slot::Shared;
+use crate::tally::Tally;
 use crate::tasks::Tasks;
 use crate::transport::{Dialer, HttpClient};
 
@@ -145,8 +146,8 @@ impl HubBuilder {
                 witness: self.witness,
                 notifications: broadcast::Sender::new(BACKLOG),
                 tasks: Tasks::new(),
-                calls: TaskTracker::new(),
-                closing: CancellationToken::new(),
+                calls: Tally::default(),
+                closing: Ending::default(),
                 slots: std::sync::atomic::AtomicU64::new(0),
             }),
             dialing: Dialing {

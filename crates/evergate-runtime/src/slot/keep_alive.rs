@@ -45,7 +45,7 @@ pub(crate) async fn keep_alive(slot: Arc<Slot>, connection: Arc<Connection>) {
                 |error| matches!(error.outcome, Outcome::Answered | Outcome::Rejected),
                 |_| true,
             ),
-            () = slot.shared.closing.cancelled() => return,
+            () = slot.shared.closing.begun() => return,
             () = slot.retirement.begun() => return,
         };
         looked = Instant::now();

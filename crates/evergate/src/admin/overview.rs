@@ -16,7 +16,7 @@ pub(crate) fn overview(front: &Front) -> GatewayReport {
     for server in &servers {
         *by_state.entry(server.state.as_str().to_owned()).or_default() += 1;
     }
-    let draining = gateway.draining.is_cancelled();
+    let draining = gateway.draining.has_begun();
     let troubled = servers.iter().any(|server| {
         let up = matches!(server.state, ServerState::Connected | ServerState::PerClient);
         let down = server.enabled && !up && !server.starting;

@@ -105,7 +105,7 @@ impl Streaming {
                 Some(event(Some(&id), &message))
             }
             _ = self.ticks.tick() => {
-                self.client.touch();
+                self.client.touch(Instant::now());
                 Some(SIGN_OF_LIFE)
             }
         }

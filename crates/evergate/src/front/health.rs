@@ -17,7 +17,7 @@ use crate::gateway::Gateway;
 /// to those who may know.
 pub(super) fn ready(front: &Front, face: Face, headers: &Headers) -> Reply {
     let gateway = &front.gateway;
-    if gateway.draining.is_cancelled() {
+    if gateway.draining.has_begun() {
         return body::json(
             StatusCode::SERVICE_UNAVAILABLE,
             &json!({ "ready": false, "why": "draining" }),
@@ -52,7 +52,7 @@ pub(super) fn report(front: &Arc<Front>, caller: &Caller, sees_all: bool) -> Rep
     let troubled = servers.values().any(|server| {
         !matches!(server["status"].as_str(), Some("running" | "disabled" | "per_client"))
     });
-    let status = if gateway.draining.is_cancelled() {
+    let status = if gateway.draining.has_begun() {
         "draining"
     } else if !gateway.waiting_for().is_empty() {
         "unhealthy"

@@ -43,7 +43,7 @@ pub(super) fn open<B>(front: &Arc<Front>, caller: Caller, request: &Request<B>) 
     if let Err(refusal) = incoming::accepts(&request.headers, &["text/event-stream"]) {
         return body::refusal(refusal);
     }
-    if front.gateway.draining.is_cancelled() {
+    if front.gateway.draining.has_begun() {
         return body::refusal(Refusal::Draining);
     }
     let settings = front.gateway.config();
@@ -152,7 +152,7 @@ impl Streaming {
 
 /// The gateway ends, and nothing is left to answer.
 async fn drained(front: &Front, number: &str) {
-    front.gateway.draining.cancelled().await;
+    front.gateway.draining.begun().await;
     let piped = front.sse.table().get(number).cloned();
     while piped.as_ref().is_some_and(|piped| piped.unanswered() > 0) {
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -67,9 +67,12 @@ where
     B: http_body::Body<Data = Bytes> + Send + Unpin,
     B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
 {
-    let config = front.gateway.config();
+    let (limit, is_lenient) = {
+        let config = front.gateway.config_now();
+        (config.gateway.max_body_bytes, config.gateway.lenient)
+    };
+    let buffers = &front.gateway.buffers;
     // First of all, so that the connection can be used on whatever else is wrong.
-    let (limit, buffers) = (config.gateway.max_body_bytes, &front.gateway.buffers);
     let body = incoming::counted_body(&mut request.body, limit, buffers).await?;
     // A client of HTTP/1.0 could not tell half an answer from a whole one.
     let takes_pieces = !request.is_old;
@@ -107,7 +110,7 @@ where
     let version = incoming::known_version(named)?;
     let (session, new_id) = match known {
         Some(id) => (front.sessions.find(&front.gateway, id, &caller, server)?, None),
-        None if config.gateway.lenient => {
+        None if is_lenient => {
             let version = version.unwrap_or(ASSUMED);
             // No session is made for what will be refused.
             if is_batch && version != WITH_BATCHES {
@@ -157,7 +160,7 @@ async fn one(
     takes_pieces: bool,
 ) -> Result<Reply, Refusal> {
     match message {
-        Message::Request { .. } if front.gateway.draining.is_cancelled() => {
+        Message::Request { .. } if front.gateway.draining.has_begun() => {
             return Err(Refusal::Draining);
         }
         Message::Request { id, method, params } => {
@@ -182,7 +185,7 @@ async fn initialize(
     id: &RawJson,
     params: Option<&RawJson>,
 ) -> Result<Reply, Refusal> {
-    if front.gateway.draining.is_cancelled() {
+    if front.gateway.draining.has_begun() {
         return Err(Refusal::Draining);
     }
     let Some(introduction) = handshake::introduction(params) else {
@@ -209,7 +212,7 @@ async fn call(
 ) -> Reply {
     // A stream can be taken up again should the connection break, which is worth its small price for every call that is
     // not over in a moment.
-    let stream_after = front.gateway.config().gateway.stream_after;
+    let stream_after = front.gateway.config_now().gateway.stream_after;
     let log = Arc::new(EventLog::of_call(&front.gateway.buffers));
     let passed_on = front.gateway.to_pass_on(headers);
     // They have served, and the memory they are in is read into next.
@@ -271,7 +274,7 @@ fn batch(
             if method == "initialize" {
                 return Err(Refusal::NotJsonRpc);
             }
-            if front.gateway.draining.is_cancelled() {
+            if front.gateway.draining.has_begun() {
                 return Err(Refusal::Draining);
             }
         }
@@ -340,7 +343,7 @@ fn get(
     incoming::accepts(headers, &["text/event-stream"])?;
     incoming::known_version(incoming::protocol_version(headers))?;
     let id = headers.get(SESSION_ID).ok_or(Refusal::NotInitialized)?;
-    if front.gateway.draining.is_cancelled() {
+    if front.gateway.draining.has_begun() {
         return Err(Refusal::Draining);
     }
     let session = front.sessions.find(&front.gateway, id, caller, server)?;
@@ -369,7 +372,7 @@ fn get(
         _ => (StreamId::Listening { run }, outbox.read_new()),
     };
     let stop = match stream {
-        StreamId::Listening { .. } => front.gateway.draining.clone(),
+        StreamId::Listening { .. } => front.gateway.draining.token().clone(),
         StreamId::Call { .. } => CancellationToken::new(),
     };
     Ok(stream_of(front, &session, stream, tail, opening, stop))

@@ -344,7 +344,7 @@ async fn next_events(following: Following) -> Option<(Bytes, Following)> {
                 lines.collect::<String>().into()
             }
             _ = ticks.tick() => SIGN_OF_LIFE,
-            () = gateway.draining.cancelled() => return None,
+            () = gateway.draining.begun() => return None,
         }
     };
     Some((piece, (gateway, follower, ticks, None)))

@@ -94,7 +94,7 @@ impl Piped {
         drop(own);
         let (client, principal) = (self.client(), self.state().principal.clone());
         for client in client.into_iter().chain(principal) {
-            client.set_caller(caller.clone());
+            client.set_caller(caller);
         }
         true
     }
@@ -235,7 +235,7 @@ impl Piped {
 
     /// Why no request of this kind is taken now.
     fn refuses(&self, method: &str, params: Option<&RawJson>) -> Option<RawJson> {
-        if self.gateway.draining.is_cancelled() {
+        if self.gateway.draining.has_begun() {
             return Some(Refusal::Draining.error());
         }
         let size = params.map_or(0, |params| params.as_bytes().len());

@@ -59,8 +59,8 @@ struct State {
 pub(crate) struct Session {
     pub(crate) client: Arc<Client>,
     id: HeldId,
-    /// In seconds since 1970.
-    created: u64,
+    /// When it ends in any case.
+    until: Instant,
     streams: Mutex<VecDeque<CallStream>>,
     unproven: AtomicBool,
 }
@@ -119,7 +119,7 @@ impl Sessions {
             Refusal::Internal
         })?;
         let client = new_client(facts.uid, caller, server, introduction, &gateway.buffers);
-        let session = Session::new(client, id.as_bytes(), facts.created, true);
+        let session = Session::new(client, id.as_bytes(), LONGEST, true);
         self.install(gateway, &session)?;
         gateway.attach(&session.client, false);
         Ok((session, id))
@@ -136,25 +136,27 @@ impl Sessions {
     ) -> Result<Arc<Session>, Refusal> {
         let known = self.state().by_id.get(id).cloned();
         if let Some(session) = known {
-            if !session.is_of(caller, server) || is_too_old(session.created) {
+            let now = Instant::now();
+            if !session.is_of(caller, server) || now > session.until {
                 return Err(Refusal::UnknownSession);
             }
-            session.is_used(caller);
+            session.is_used(caller, now);
             return Ok(session);
         }
         let facts = std::str::from_utf8(id).ok().and_then(|id| self.keys.open(id));
         let facts = facts.ok_or(Refusal::UnknownSession)?;
         let theirs = facts.caller.as_deref() == caller.name() && facts.scope.as_deref() == server;
-        if !theirs || is_too_old(facts.created) {
+        if !theirs {
             return Err(Refusal::UnknownSession);
         }
+        let left = time_left(facts.created).ok_or(Refusal::UnknownSession)?;
         let settings = gateway.config();
         let settings = &settings.gateway;
         // Found or made in one step: requests of the same client come at the same time.
         let (session, saved) = {
             let mut state = self.state();
             if let Some(session) = state.live.get(&facts.uid) {
-                session.is_used(caller);
+                session.is_used(caller, Instant::now());
                 return Ok(session.clone());
             }
             let uid = StoredUid(facts.uid);
@@ -174,7 +176,7 @@ impl Sessions {
             };
             let client =
                 new_client(facts.uid, caller.clone(), server, introduction, &gateway.buffers);
-            let session = Session::new(client, id, facts.created, false);
+            let session = Session::new(client, id, left, false);
             state.add(&session);
             (session, state.saved.remove(&uid))
         };
@@ -301,11 +303,11 @@ impl fmt::Debug for HeldId {
 // === impl Session ===
 
 impl Session {
-    fn new(client: Arc<Client>, id: &[u8], created: u64, unproven: bool) -> Arc<Self> {
+    fn new(client: Arc<Client>, id: &[u8], left: Duration, unproven: bool) -> Arc<Self> {
         Arc::new(Self {
             client,
             id: HeldId(id.into()),
-            created,
+            until: Instant::now() + left,
             streams: Mutex::default(),
             unproven: AtomicBool::new(unproven),
         })
@@ -321,9 +323,9 @@ impl Session {
     }
 
     /// What the caller may do now is what counts.
-    fn is_used(&self, caller: &Caller) {
-        self.client.set_caller(caller.clone());
-        self.client.touch();
+    fn is_used(&self, caller: &Caller, now: Instant) {
+        self.client.set_caller(caller);
+        self.client.touch(now);
         self.unproven.store(false, Ordering::Relaxed);
     }
 
@@ -372,8 +374,11 @@ fn new_client(
     Arc::new(Client::new(uid, caller, scope_of(server), introduction, outbox))
 }
 
-fn is_too_old(created: u64) -> bool {
-    created + LONGEST.as_secs() < unix_now()
+/// How much longer a session may last that was made then, in seconds since 1970.
+fn time_left(created: u64) -> Option<Duration> {
+    let left = (created + LONGEST.as_secs()).checked_sub(unix_now());
+    // Whatever the clock was: it cannot have more time left than a new one.
+    left.map(|left| Duration::from_secs(left).min(LONGEST))
 }
 
 /// Makes room for many at once: to look for the oldest one takes as long as to look for a tenth of all.

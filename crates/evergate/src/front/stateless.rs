@@ -86,7 +86,7 @@ pub(super) async fn answer(
     headers: &mut Headers,
 ) -> Result<Reply, Refusal> {
     let (id, method, params) = match message {
-        Message::Request { id, .. } if front.gateway.draining.is_cancelled() => {
+        Message::Request { id, .. } if front.gateway.draining.has_begun() => {
             return Ok(refused(Refusal::Draining, &id));
         }
         Message::Request { id, method, params } => (id, method, params),
@@ -192,7 +192,7 @@ async fn listen(
         Err(error) => return answered(&id, &Answer::Error(error)),
     };
     let ticks = signs_of_life(front.gateway.config().gateway.keep_alive);
-    let draining = front.gateway.draining.clone();
+    let draining = front.gateway.draining.token().clone();
     let hearing = Hearing { listener, id, tail: log.read(0), ticks, draining, over: false };
     body::events(unfold(hearing, |mut hearing| async move {
         hearing.next().await.map(|event| (event, hearing))

@@ -23,6 +23,7 @@ use super::params;
 use super::stateless::listening::Listening;
 use super::stateless::rounds::Rounds;
 use super::stateless::{Owner, VERSION};
+use super::withdrawal::Withdrawal;
 use crate::front::keys::Caller;
 use crate::hash::HashMap;
 
@@ -84,6 +85,8 @@ pub(crate) struct Client {
     pub(crate) ended: CancellationToken,
     /// What its key may do can change while it is here.
     caller: RwLock<Caller>,
+    /// Of that caller.
+    rights: AtomicU64,
     /// Of its newest HTTP request: servers of its own may be given some of them.
     headers: RwLock<Option<Arc<HeaderMap>>>,
     capabilities: Value,
@@ -125,7 +128,7 @@ struct Asked {
 #[derive(Debug, Clone)]
 struct Underway {
     number: u64,
-    cancel: CancellationToken,
+    withdrawal: Arc<Withdrawal>,
     stream: Outlet,
     rounds: Option<Arc<Rounds>>,
 }
@@ -136,7 +139,7 @@ pub(crate) struct CallGuard {
     client: Arc<Client>,
     id: RawJson,
     pub(crate) number: u64,
-    pub(crate) cancel: CancellationToken,
+    pub(crate) withdrawal: Arc<Withdrawal>,
 }
 
 /// A question to the client; if the asker no longer wants an answer, the client is told.
@@ -165,6 +168,7 @@ impl Client {
             private: Arc::default(),
             handlers: OnceLock::new(),
             ended: CancellationToken::new(),
+            rights: AtomicU64::new(caller.rights()),
             caller: RwLock::new(caller),
             headers: RwLock::default(),
             capabilities,
@@ -219,7 +223,7 @@ impl Client {
 
     /// What its caller may do, as a number: see [`Caller::rights`].
     pub(crate) fn rights(&self) -> u64 {
-        self.known_caller().rights()
+        self.rights.load(Ordering::Acquire)
     }
 
     pub(crate) fn may_use_server(&self, server: &str) -> bool {
@@ -239,11 +243,13 @@ impl Client {
         *self.headers.write().unwrap_or_else(PoisonError::into_inner) = Some(headers.clone());
     }
 
-    pub(crate) fn set_caller(&self, caller: Caller) {
+    pub(crate) fn set_caller(&self, caller: &Caller) {
         if self.rights() == caller.rights() {
             return;
         }
-        *self.caller.write().unwrap_or_else(PoisonError::into_inner) = caller;
+        let mut now = self.caller.write().unwrap_or_else(PoisonError::into_inner);
+        self.rights.store(caller.rights(), Ordering::Release);
+        *now = caller.clone();
     }
 
     /// Whether it said that it can answer this kind of request.
@@ -287,8 +293,8 @@ impl Client {
         self.state().last_used.elapsed()
     }
 
-    pub(crate) fn touch(&self) {
-        self.state().last_used = Instant::now();
+    pub(crate) fn touch(&self, now: Instant) {
+        self.state().last_used = now;
     }
 
     /// Since when nothing was heard from it. A client with a call under way is not idle.
@@ -304,10 +310,10 @@ impl Client {
         stream: &Outlet,
         rounds: Option<&Arc<Rounds>>,
     ) -> Option<CallGuard> {
-        let cancel = CancellationToken::new();
+        let withdrawal: Arc<Withdrawal> = Arc::default();
         let number = self.next_id();
         let (stream, rounds) = (stream.clone(), rounds.cloned());
-        let underway = Underway { number, cancel: cancel.clone(), stream, rounds };
+        let underway = Underway { number, withdrawal: withdrawal.clone(), stream, rounds };
         let mut state = self.state();
         match state.calls.entry(id.clone()) {
             Entry::Occupied(_) => return None,
@@ -316,9 +322,9 @@ impl Client {
         drop(state);
         // Its end may have looked at the calls just before.
         if self.ended.is_cancelled() {
-            cancel.cancel();
+            withdrawal.give();
         }
-        Some(CallGuard { client: self.clone(), id: id.clone(), number, cancel })
+        Some(CallGuard { client: self.clone(), id: id.clone(), number, withdrawal })
     }
 
     pub(crate) fn calls_under_way(&self) -> usize {
@@ -328,7 +334,7 @@ impl Client {
     /// The client no longer wants an answer.
     pub(crate) fn cancel(&self, id: &RawJson) {
         if let Some(call) = self.state().calls.get(id) {
-            call.cancel.cancel();
+            call.withdrawal.give();
         }
     }
 
@@ -473,11 +479,11 @@ impl Client {
     /// Ends everything that is under way.
     pub(crate) fn end(&self) {
         self.ended.cancel();
-        let calls: Vec<CancellationToken> =
-            self.state().calls.values().map(|call| call.cancel.clone()).collect();
+        let calls: Vec<_> =
+            self.state().calls.values().map(|call| call.withdrawal.clone()).collect();
         // Without the lock: whoever is woken may want it.
         for call in calls {
-            call.cancel();
+            call.give();
         }
         if let Outlet::Log(log) = &self.outbox {
             log.close();

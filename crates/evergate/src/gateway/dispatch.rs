@@ -9,7 +9,7 @@ use bytes::Bytes;
 use evergate_runtime::{CallError, RawJson, ResultStream, RpcError, ServerHandle, StateKind};
 use http::HeaderMap;
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::Gateway;
 use super::client::{CallGuard, Client, Kind, Scope};
@@ -22,7 +22,6 @@ use super::outlet::Outlet;
 use super::params::{self, ToolCall};
 use super::stateless::rounds::Rounds;
 use super::stateless::tasks;
-use crate::cancelled::cancelled;
 use crate::front::request::Headers;
 use crate::observed::{LONGEST_NAME, Recording};
 
@@ -175,13 +174,13 @@ impl Gateway {
         let answer = tokio::select! {
             biased;
             answer = self.dispatch(client, asked, context, &guard) => answer,
-            () = cancelled(&guard.cancel) => Answer::Cancelled,
+            () = guard.withdrawal.given() => Answer::Cancelled,
         };
         match answer {
-            _ if guard.cancel.is_cancelled() => Answer::Cancelled,
+            _ if guard.withdrawal.is_given() => Answer::Cancelled,
             // The call is not over before its result is.
             Answer::Pieces(mut pieces) => {
-                pieces.stream.cancel(guard.cancel.clone());
+                pieces.stream.cancel(guard.withdrawal.token());
                 pieces.guard = Some(guard);
                 Answer::Pieces(pieces)
             }
@@ -196,7 +195,7 @@ impl Gateway {
         method: &str,
         params: Option<&RawJson>,
     ) {
-        client.touch();
+        client.touch(Instant::now());
         match method {
             "notifications/cancelled" => {
                 if let Some(id) = params::cancelled_id(params) {
@@ -221,7 +220,7 @@ impl Gateway {
         id: Option<&RawJson>,
         answer: Result<RawJson, RpcError>,
     ) {
-        client.touch();
+        client.touch(Instant::now());
         client.answered(id, answer);
     }
 

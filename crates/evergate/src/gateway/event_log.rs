@@ -164,8 +164,10 @@ impl EventLog {
 
 impl Drop for EventLog {
     fn drop(&mut self) {
-        let bytes = self.bytes();
-        self.buffers.give_back(bytes);
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if state.bytes > 0 {
+            self.buffers.give_back(state.bytes);
+        }
     }
 }
 

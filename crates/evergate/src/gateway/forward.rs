@@ -41,6 +41,16 @@ pub(super) struct Forward {
     pub(super) number: u64,
 }
 
+/// A call that is about to be made.
+struct Begun {
+    /// Who keeps account of it.
+    recording: Recording,
+    call: CallBuilder,
+    /// Of a tool: only its result can say in the end that it failed.
+    takes_pieces: bool,
+    keep_alive: Duration,
+}
+
 /// Whom a call is for that is talked about before its end, or whose caller has no session.
 struct Addressee<'a> {
     gateway: &'a Arc<Gateway>,
@@ -80,28 +90,24 @@ pub(super) async fn forward(
     let Some(handle) = gateway.server_for(client, server) else {
         return Answer::Error(gone(server));
     };
-    let config = gateway.config();
-    let Some(settings) = config.servers.get(&**server) else {
-        return Answer::Error(gone(server));
-    };
     let (is_tool, about_task) = (request.tool.is_some(), tasks::is_about_one(&request.method));
     let rounds = context.rounds.as_ref();
     let token = request.progress_token.clone();
     let patience = token.map(|token| Patience::new(token, context.stream.clone()));
-    let to = (server, &handle, settings);
-    let (mut recording, call) =
-        begin(gateway, client, to, &config, request, patience.as_ref(), context);
-    // What may be kept in a file must be there as a whole, and only a tool's result can say in the end that it failed.
-    let takes_pieces = context.takes_pieces && is_tool && config.gateway.payload_dir.is_none();
+    let to = (server, &handle);
+    let Some(begun) = begin(gateway, client, to, request, patience.as_ref(), context) else {
+        return Answer::Error(gone(server));
+    };
+    let Begun { mut recording, call, takes_pieces, keep_alive } = begun;
     let result = {
         // In place: a future that is moved takes up its room twice, and this one is large.
-        let made = pin!(call.reported(takes_pieces, &mut recording.report));
+        let made = pin!(call.reported(takes_pieces && is_tool, &mut recording.report));
         if rounds.is_none() && patience.is_none() {
             made.await
         } else {
             let to = Addressee { gateway, client, server, handle: &handle, context };
             // In a box, as whatever is rarer and large.
-            Box::pin(to.accompany(made, patience, config.gateway.keep_alive)).await
+            Box::pin(to.accompany(made, patience, keep_alive)).await
         }
     };
     let result = result.map(|reply| match reply {
@@ -118,11 +124,11 @@ pub(super) async fn forward(
             recording.look_at(&result);
             recording.answered();
             let result = RawJson::from_valid(gateway.buffers.counted(result.to_bytes()));
-            if is_tool {
-                payload::within_limits(&config.gateway, client, server, result).await
-            } else {
-                payload::refuse_too_large(&config.gateway, server, result)
+            if is_tool && payload::may_be_stored(&gateway.config_now().gateway, &result) {
+                let config = gateway.config();
+                return Box::pin(payload::stored(&config.gateway, client, server, result)).await;
             }
+            payload::refuse_too_large(&gateway.config_now().gateway, server, result)
         }
         Err(error) => {
             recording.failed(&error);
@@ -131,16 +137,18 @@ pub(super) async fn forward(
     }
 }
 
-/// All there is to a call before it is made, and who keeps account of it. Apart from the waiting, which would keep it all.
+/// All there is to a call before it is made. Apart from the waiting, which would keep it all. `None` if its server is
+/// configured no longer.
 fn begin(
     gateway: &Arc<Gateway>,
     client: &Arc<Client>,
-    (server, handle, settings): (&Arc<str>, &ServerHandle, &Server),
-    config: &Config,
+    (server, handle): (&Arc<str>, &ServerHandle),
     mut request: Forward,
     patience: Option<&Patience>,
     context: &RequestContext,
-) -> (Recording, CallBuilder) {
+) -> Option<Begun> {
+    let config = &gateway.config_now();
+    let settings = config.servers.get(&**server)?;
     let about = (server, settings);
     let (recording, headers) =
         begin_recording(gateway, client, about, config, &mut request, context);
@@ -149,17 +157,16 @@ fn begin(
     let rounds = context.rounds.as_ref();
     let (caller, handlers) = match rounds {
         Some(rounds) => (rounds.caller, Arc::new(questions_in_rounds(client, rounds))),
-        None => (client.number(), questions(client)),
+        None => (client.number(), shared_handlers(gateway, client)),
     };
     // Whoever takes it back drops it.
     call = call.caller(caller).number(number).handlers(handlers);
-    let (around, listener) = (gateway.clone(), client.clone());
-    let (stream, own_rounds) = (context.stream.clone(), rounds.cloned());
-    call = call.on_notification(move |notification| {
-        news::from_call(&around, &listener, (&stream, own_rounds.as_deref()), &notification);
-    });
-    if rounds.is_some() {
-        call = call.verbatim();
+    if let Some(rounds) = rounds.cloned() {
+        let (around, listener) = (gateway.clone(), client.clone());
+        let stream = context.stream.clone();
+        call = call.verbatim().on_notification(move |notification| {
+            news::from_call(&around, &listener, (&stream, Some(&*rounds)), &notification);
+        });
     }
     if let Some(patience) = patience.cloned() {
         call = call.on_progress(move |progress| patience.report(&progress));
@@ -167,7 +174,9 @@ fn begin(
     if let Some(headers) = headers {
         call = call.headers(headers);
     }
-    (recording, call)
+    // What may be kept in a file must be there as a whole.
+    let takes_pieces = context.takes_pieces && config.gateway.payload_dir.is_none();
+    Some(Begun { recording, call, takes_pieces, keep_alive: config.gateway.keep_alive })
 }
 
 /// Begins to keep account of a call, and puts into it where it stands in a trace. With the headers its server is to see.
@@ -328,13 +337,21 @@ pub(super) fn gone(server: &str) -> RawJson {
     error_body::unavailable(server, "no longer configured, switched off, or not allowed")
 }
 
-/// What the server asks because of a call goes to the client that made it, over the call's own stream. The same for all
-/// calls of a client.
-fn questions(client: &Arc<Client>) -> Arc<Handlers> {
+/// What the server asks and says because of a call goes to the client that made it, over the call's own stream. The same
+/// for all calls of a client.
+fn shared_handlers(gateway: &Arc<Gateway>, client: &Arc<Client>) -> Arc<Handlers> {
     let handlers = || {
-        let asked = Arc::downgrade(client);
+        let (asked, told) = (Arc::downgrade(client), Arc::downgrade(client));
+        let around = Arc::downgrade(gateway);
         let can_do = client.introduction.capabilities.clone();
-        Handlers::new().declare(can_do).on_any(move |request: ServerRequest| {
+        let handlers = Handlers::new().declare(can_do).on_notification(move |said, call| {
+            let (Some(gateway), Some(client)) = (around.upgrade(), told.upgrade()) else { return };
+            let stream = call.and_then(|number| client.stream_of(number));
+            // One that has just ended has no stream to say anything on.
+            let stream = stream.unwrap_or(Outlet::Nowhere);
+            news::from_call(&gateway, &client, (&stream, None), &said);
+        });
+        handlers.on_any(move |request: ServerRequest| {
             let client = asked.upgrade();
             async move {
                 let Some(client) = client else {

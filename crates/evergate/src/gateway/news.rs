@@ -35,7 +35,7 @@ pub(super) async fn spread(gateway: Arc<Gateway>) {
     let mut notifications = gateway.hub.notifications();
     loop {
         tokio::select! {
-            () = gateway.draining.cancelled() => return,
+            () = gateway.draining.begun() => return,
             () = gateway.reloaded.notified() => announce_to_all(&gateway),
             changed = catalog.changed() => match changed {
                 Ok(()) => announce_to_all(&gateway),

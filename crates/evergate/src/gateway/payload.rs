@@ -26,16 +26,19 @@ struct Flags {
     is_error: bool,
 }
 
-pub(super) async fn within_limits(
+/// Whether a tool's result may go into a file.
+pub(super) fn may_be_stored(settings: &config::Gateway, result: &RawJson) -> bool {
+    settings.payload_dir.is_some() && result.as_bytes().len() > settings.payload_threshold
+}
+
+/// What stands in the place of a tool's result that is written to a file.
+pub(super) async fn stored(
     settings: &config::Gateway,
     client: &Client,
     server: &Arc<str>,
     result: RawJson,
 ) -> Answer {
-    let size = result.as_bytes().len();
-    if let Some(folder) = &settings.payload_dir
-        && size > settings.payload_threshold
-    {
+    if let Some(folder) = &settings.payload_dir {
         let (folder, whole) = (folder.join(uid_hex(&client.uid)), result.clone());
         match tokio::task::spawn_blocking(move || store(&folder, &whole)).await {
             Ok(Ok(answer)) => return Answer::Result(answer),
@@ -57,7 +60,7 @@ pub(super) async fn within_limits(
     refuse_too_large(settings, server, result)
 }
 
-/// For what is not the result of a tool: nothing can stand in its place.
+/// For what nothing can stand in the place of.
 pub(super) fn refuse_too_large(
     settings: &config::Gateway,
     server: &str,

@@ -80,7 +80,7 @@ impl Gateway {
         self.start_private(&config, &before, &listed);
         self.passes_headers.store(passes_headers(&config), Ordering::Relaxed);
         self.buffers.set_limit(config.gateway.max_buffered_bytes);
-        *self.config.write().unwrap_or_else(std::sync::PoisonError::into_inner) = Arc::new(config);
+        self.config.store(Arc::new(config));
         self.revision.fetch_add(1, Ordering::AcqRel);
         let config = self.config();
         // For clients that came meanwhile.

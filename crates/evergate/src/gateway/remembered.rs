@@ -108,7 +108,7 @@ impl Gateway {
     /// Subscribes, however long the server stays away, as long as anybody wants it.
     pub(super) fn subscribe_in_time(self: &Arc<Self>, handle: ServerHandle, uri: String) {
         let gateway = self.clone();
-        let draining = self.draining.clone();
+        let draining = self.draining.token().clone();
         let subscribing = async move {
             while gateway.subscriptions.is_wanted(handle.name(), &uri) {
                 let back = handle.wait_until(LOOK_AGAIN, |now| now.state == StateKind::Connected);

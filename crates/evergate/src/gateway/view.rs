@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use arc_swap::ArcSwap;
 use evergate_runtime::{CacheHints, Catalog, Item, RawJson, ServerCatalog};
 
 use super::Gateway;
@@ -41,7 +42,11 @@ pub(crate) struct PublicNames {
 
 /// Views by who sees them; each is good for as long as its stamp is.
 #[derive(Debug, Default)]
-pub(super) struct Views(Mutex<HashMap<Key, (Stamp, Arc<View>)>>);
+pub(super) struct Views {
+    known: ArcSwap<HashMap<Key, (Stamp, Arc<View>)>>,
+    /// Whoever else wants one that is missing wants the same.
+    building: Mutex<()>,
+}
 
 /// The rights of the caller, and its scope.
 type Key = (u64, Scope);
@@ -55,29 +60,48 @@ pub(super) struct Stamp {
     rights: u64,
 }
 
+// === impl Views ===
+
+impl Views {
+    fn find(&self, key: &Key, stamp: Stamp) -> Option<Arc<View>> {
+        let known = self.known.load();
+        known.get(key).filter(|(known, _)| *known == stamp).map(|(_, view)| view.clone())
+    }
+
+    /// Only by whoever is building.
+    fn put(&self, key: Key, stamp: Stamp, view: Arc<View>) {
+        let mut known = HashMap::clone(&self.known.load());
+        known.retain(|_, (known, _)| known.revision == stamp.revision);
+        known.insert(key, (stamp, view));
+        self.known.store(Arc::new(known));
+    }
+}
+
 // === impl Gateway ===
 
 impl Gateway {
     pub(crate) fn view(&self, client: &Client) -> Arc<View> {
-        let catalog = self.hub.catalog();
         let private = client.private.version();
         let rights = client.rights();
-        let stamp = Stamp { revision: self.revision(), catalog: catalog.version, private, rights };
+        let stamp_of = |catalog| Stamp { revision: self.revision(), catalog, private, rights };
         if private != 0 {
-            return client.private.view(stamp, || self.build(client, &catalog));
+            let catalog = self.hub.catalog();
+            let build = || self.build(client, &catalog);
+            return client.private.view(stamp_of(catalog.version), build);
         }
         let key = (rights, client.scope.clone());
-        let mut views = self.views.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match views.get(&key) {
-            Some((known, view)) if *known == stamp => view.clone(),
-            _ => {
-                // Under the lock: whoever else wants it wants the same.
-                let view = Arc::new(self.build(client, &catalog));
-                views.retain(|_, (known, _)| known.revision == stamp.revision);
-                views.insert(key, (stamp, view.clone()));
-                view
-            }
+        let newest = stamp_of(self.hub.catalog_version());
+        if let Some(view) = self.views.find(&key, newest) {
+            return view;
         }
+        let _building = self.views.building.lock().unwrap_or_else(PoisonError::into_inner);
+        let catalog = self.hub.catalog();
+        let stamp = stamp_of(catalog.version);
+        self.views.find(&key, stamp).unwrap_or_else(|| {
+            let view = Arc::new(self.build(client, &catalog));
+            self.views.put(key, stamp, view.clone());
+            view
+        })
     }
 
     /// What clients of all servers call things.

@@ -40,7 +40,7 @@ pub(crate) fn render(gateway: &Gateway, format: Format) -> String {
 }
 
 fn write_gateway(page: &mut Page, gateway: &Gateway) {
-    let draining = gateway.draining.is_cancelled();
+    let draining = gateway.draining.has_begun();
     let ready = !draining && gateway.waiting_for().is_empty();
     let counted: &GatewayMetrics = &gateway.observed.metrics;
     page.family(&names::BUILD, |samples| samples.flag(&[env!("CARGO_PKG_VERSION")], true));

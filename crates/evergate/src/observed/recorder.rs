@@ -19,7 +19,7 @@ pub(crate) async fn record(gateway: Arc<Gateway>, mut events: Receiver<HubEvent>
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
-            () = gateway.draining.cancelled() => return,
+            () = gateway.draining.begun() => return,
         };
         match event {
             Ok(HubEvent::Transition(transition)) => gateway.observed.changed(&transition),

@@ -23,7 +23,7 @@ pub(super) async fn keep_catalogs(state: StateDir, gateway: Arc<Gateway>) {
             save_catalogs(&state, &gateway).await;
         }
     };
-    gateway.draining.run_until_cancelled(keeping).await;
+    gateway.draining.token().run_until_cancelled(keeping).await;
 }
 
 pub(super) async fn keep_sessions(state: StateDir, front: Arc<Front>) {

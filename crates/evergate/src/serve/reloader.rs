@@ -31,7 +31,7 @@ pub(super) async fn run(sources: Sources, loaded: Contents, front: Arc<Front>, h
         let policy = front.policy();
         for client in front.gateway.clients.all() {
             if let Some(name) = client.caller().name() {
-                client.set_caller(policy.keyring.holder(name));
+                client.set_caller(&policy.keyring.holder(name));
             }
         }
     })

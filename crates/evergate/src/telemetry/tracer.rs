@@ -179,7 +179,7 @@ pub(crate) async fn follow(gateway: Arc<Gateway>, tracer: Tracer, mut events: Re
     loop {
         let event = tokio::select! {
             event = events.recv() => event,
-            () = gateway.draining.cancelled() => return,
+            () = gateway.draining.begun() => return,
         };
         match event {
             Ok(HubEvent::Dialed(dialed)) => tracer.dialed(&dialed),

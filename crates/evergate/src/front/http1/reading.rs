@@ -36,10 +36,16 @@ pub(super) struct Reading<R> {
 }
 
 /// The body of a request that is being answered.
-pub(crate) struct RequestBody<R>(Inlet<R>);
+pub(crate) struct RequestBody<R>(Where<R>);
+
+enum Where<R> {
+    /// All of it came together with the head, as most do. Nothing once it was taken.
+    Here(Bytes),
+    Coming(Inlet<R>),
+}
 
 /// A request, or why it is none.
-type Taken<B> = Result<RequestHead<B>, BadHead>;
+type Taken<R> = Result<RequestHead<RequestBody<R>>, BadHead>;
 
 /// A body that cannot be read to its end.
 #[derive(Debug, thiserror::Error)]
@@ -76,9 +82,9 @@ impl<R> Inlet<R> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Of the request whose head is taken last.
+    /// The body of the request whose head is taken last.
     pub(super) fn body(&self) -> RequestBody<R> {
-        RequestBody(Self(self.0.clone()))
+        RequestBody(Where::Coming(Self(self.0.clone())))
     }
 }
 
@@ -86,21 +92,26 @@ impl<R> Inlet<R> {
 
 impl<R: AsyncRead + Unpin> Reading<R> {
     /// The next request, whose body is still to be read; `None` at the end of the connection.
-    pub(super) fn poll_head<B>(
+    pub(super) fn poll_head(
         &mut self,
-        body: impl Fn() -> B,
+        coming: impl Fn() -> RequestBody<R>,
         context: &mut Context<'_>,
-    ) -> Poll<io::Result<Option<Taken<B>>>> {
+    ) -> Poll<io::Result<Option<Taken<R>>>> {
         loop {
             // Without another line break it is not complete, and looking through all of it again would be for nothing.
             if memchr(b'\n', &self.buffer[self.tried..]).is_some()
                 || self.buffer.len() > request_head::MAX_HEAD
             {
-                match self.last.take(&mut self.buffer, &body).transpose() {
-                    Some(Ok(head)) => {
+                let unknown = || RequestBody(Where::Here(Bytes::new()));
+                match self.last.take(&mut self.buffer, unknown).transpose() {
+                    Some(Ok(mut head)) => {
                         self.tried = 0;
                         self.framing = head.framing;
                         self.expects_continue = head.expects_continue;
+                        head.request.body = match self.take_whole() {
+                            Some(whole) => RequestBody(Where::Here(whole)),
+                            None => coming(),
+                        };
                         return Poll::Ready(Ok(Some(Ok(head))));
                     }
                     Some(Err(bad)) => return Poll::Ready(Ok(Some(Err(bad)))),
@@ -112,6 +123,16 @@ impl<R: AsyncRead + Unpin> Reading<R> {
                 return Poll::Ready(Ok(None));
             }
         }
+    }
+
+    /// The body, if all of it is here.
+    fn take_whole(&mut self) -> Option<Bytes> {
+        let length = usize::try_from(self.framing.announced()?).ok()?;
+        if length > self.buffer.len() {
+            return None;
+        }
+        self.framing = Framing::Done;
+        Some(if length == 0 { Bytes::new() } else { self.buffer.split_to(length).freeze() })
     }
 
     /// Whether there is some of the next request.
@@ -178,6 +199,16 @@ impl<R: AsyncRead + Unpin> Reading<R> {
 
 // === impl RequestBody ===
 
+impl<R> RequestBody<R> {
+    /// How much of it is still to be taken, if that is known.
+    fn left(&self) -> Option<u64> {
+        match &self.0 {
+            Where::Here(whole) => Some(whole.len() as u64),
+            Where::Coming(inlet) => inlet.lock().framing.announced(),
+        }
+    }
+}
+
 impl<R: AsyncRead + Unpin> Body for RequestBody<R> {
     type Data = Bytes;
     type Error = BrokenBody;
@@ -186,7 +217,11 @@ impl<R: AsyncRead + Unpin> Body for RequestBody<R> {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BrokenBody>>> {
-        let mut reading = self.0.lock();
+        let mut reading = match &mut self.get_mut().0 {
+            Where::Here(whole) if whole.is_empty() => return Poll::Ready(None),
+            Where::Here(whole) => return Poll::Ready(Some(Ok(Frame::data(std::mem::take(whole))))),
+            Where::Coming(inlet) => inlet.lock(),
+        };
         let reading = &mut *reading;
         loop {
             match reading.framing.step(&mut reading.buffer) {
@@ -212,10 +247,10 @@ impl<R: AsyncRead + Unpin> Body for RequestBody<R> {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.lock().framing.announced() == Some(0)
+        self.left() == Some(0)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.0.lock().framing.announced().map(SizeHint::with_exact).unwrap_or_default()
+        self.left().map(SizeHint::with_exact).unwrap_or_default()
     }
 }

@@ -8,7 +8,6 @@ use evergate_runtime::RawJson;
 use tokio::time::timeout;
 
 use super::{Piped, Unanswered};
-use crate::cancelled::cancelled;
 use crate::front::request::Headers;
 use crate::front::respond;
 use crate::gateway::Answer;
@@ -75,7 +74,7 @@ impl Piped {
                 biased;
                 answer = answer => answer,
                 // Dropped, the call is cancelled. A client that took a request back wants to hear no more of it.
-                () = cancelled(&guard.cancel) => return,
+                () = guard.withdrawal.given() => return,
             };
             drop(guard);
             if !matches!(answer, Answer::Cancelled) {
@@ -101,7 +100,7 @@ impl Piped {
             let listening = myself.gateway.listen(&principal, &id, params.as_ref(), outbox);
             let listener = tokio::select! {
                 listener = listening => listener,
-                () = cancelled(&guard.cancel) => return,
+                () = guard.withdrawal.given() => return,
             };
             let answer = match listener {
                 Ok((listener, acknowledgement)) => {
@@ -110,8 +109,8 @@ impl Piped {
                     tokio::select! {
                         biased;
                         () = myself.closing.cancelled() => {}
-                        () = myself.gateway.draining.cancelled() => {}
-                        () = cancelled(&guard.cancel) => return,
+                        () = myself.gateway.draining.begun() => {}
+                        () = guard.withdrawal.given() => return,
                         () = listener.client.ended.cancelled() => {}
                     }
                     let Some(listening) = listener.listening() else { return };

@@ -185,7 +185,7 @@ impl Gateway {
             Step::Answer(answer) => answer,
             Step::Questions(questions) => {
                 let server = call.rounds.server().unwrap_or_else(|| "".into());
-                let parked = if self.draining.is_cancelled() {
+                let parked = if self.draining.has_begun() {
                     Err(NotParked::Draining)
                 } else {
                     self.parked.park(call, &self.tasks)

@@ -61,7 +61,7 @@ impl Gateway {
         let known =
             self.principals.0.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         if let Some(client) = known {
-            client.set_caller(caller);
+            client.set_caller(&caller);
             return Some(client);
         }
         let most = self.config().gateway.max_sessions;
