@@ -164,7 +164,7 @@ impl Connection {
         let result = tokio::select! {
             biased;
             result = self.link.exchange(&self.inbox, message, watch, takes_pieces) => result,
-            () = self.cut.cancelled() => {
+            () = watch.is_cut_off() => {
                 // It may have been cut because it broke, and then that is the news.
                 let error = self.inbox.broken().unwrap_or(TransportError::Closed);
                 Err(SendFailure::broken(watch.give_up(), error))

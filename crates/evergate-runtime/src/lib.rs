@@ -75,7 +75,7 @@ pub use transport::{DialedStream, Dialer, MemoryConnector};
 pub mod wire {
     pub use crate::protocol::{
         Malformed, Message, Messages, error_response, header_value_text, notification,
-        object_fields, parse, request, result_response,
+        object_fields, parse, parse_noting, request, result_response,
     };
     pub use crate::transport::{
         BadFraming, Chunk, Ends, EventDecoder, EventTooLarge, Framing, Line, LineSplitter,

@@ -16,7 +16,7 @@ pub use header_value::decode as header_value_text;
 pub(crate) use header_value::encode as header_text;
 pub use message::RpcError;
 pub(crate) use message::answered_id;
-pub use message::{Malformed, Message, Messages, parse};
+pub use message::{Malformed, Message, Messages, parse, parse_noting};
 pub use object_fields::object_fields;
 pub(crate) use param_headers::{
     BadParamHeader, ParamHeader, param_headers, write_param_headers, wrong_param_header,

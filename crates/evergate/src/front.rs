@@ -151,7 +151,7 @@ impl Front {
     ///
     /// The request stays where it is: on its way it is only borrowed, for it is large, and each hand would have room for it.
     pub(crate) async fn answer<B>(
-        self: Arc<Self>,
+        self: &Arc<Self>,
         face: Face,
         mut request: Box<Request<B>>,
     ) -> Reply

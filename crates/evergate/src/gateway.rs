@@ -25,7 +25,7 @@ mod merged;
 mod names;
 mod news;
 pub(crate) mod outlet;
-mod params;
+pub(crate) mod params;
 mod patience;
 mod payload;
 mod reload;

@@ -16,14 +16,16 @@ use crate::slot::{Probe, Published, Slot, Underway};
 /// The right to send one request on one connection.
 pub(super) struct Admitted {
     pub(super) lease: Lease,
-    _permit: OwnedSemaphorePermit,
     /// It is to find out whether the server takes calls again.
     pub(super) probe: Option<Probe>,
-    _in_flight: Option<InFlight>,
+    _place: Place,
 }
 
-/// Counts a call for as long as it is with the server.
-struct InFlight(Arc<Slot>);
+/// One of the places that a server has for calls, for as long as the call is with it.
+struct Place {
+    slot: Arc<Slot>,
+    is_counted: bool,
+}
 
 /// Counts a call for as long as it waits.
 struct Held<'a>(&'a AtomicUsize);
@@ -50,9 +52,10 @@ impl Call {
             && !slot.retirement.has_begun()
             && let Some(connection) =
                 newer(&slot.published.borrow(), slot.commands.underway(), after)
-            && let Ok(permit) = slot.permits.clone().try_acquire_owned()
+            && let Ok(permit) = slot.permits.try_acquire()
         {
-            return self.admitted(connection, permit);
+            permit.forget();
+            return self.admitted(connection, self.place());
         }
         let hold = Instant::now() + self.clock.hold.saturating_sub(report.waited);
         let until = hold.min(self.clock.expires_at());
@@ -97,7 +100,8 @@ impl Call {
                 View::Hopeless(failure) => return Err(failure),
                 View::Ready(connection) => {
                     if let Some(permit) = permit.take() {
-                        return self.admitted(connection, permit);
+                        permit.forget();
+                        return self.admitted(connection, self.place());
                     }
                     queued.get_or_insert_with(|| Held::counted(&slot.queued));
                 }
@@ -137,16 +141,20 @@ impl Call {
         }
     }
 
-    fn admitted(
-        &self,
-        connection: Arc<Connection>,
-        permit: OwnedSemaphorePermit,
-    ) -> Result<Admitted, CallFailure> {
+    fn admitted(&self, connection: Arc<Connection>, place: Place) -> Result<Admitted, CallFailure> {
         let probe = if self.keeps_alive { Ok(None) } else { self.slot.pass_rate_gate() };
         let probe = probe.map_err(|retry_in| CallFailure::RateLimited { retry_in })?;
+        Ok(Admitted { lease: Lease::of(connection), probe, _place: place })
+    }
+
+    /// Of a permit that was taken.
+    fn place(&self) -> Place {
         // Whether anybody uses the server is not for a ping to decide.
-        let in_flight = (!self.keeps_alive).then(|| InFlight::new(&self.slot));
-        Ok(Admitted { lease: Lease::of(connection), _permit: permit, probe, _in_flight: in_flight })
+        let is_counted = !self.keeps_alive;
+        if is_counted {
+            self.slot.in_flight.fetch_add(1, Ordering::Relaxed);
+        }
+        Place { slot: self.slot.clone(), is_counted }
     }
 }
 
@@ -211,18 +219,14 @@ fn not_connected(published: &Published, waited: Duration) -> CallFailure {
     }
 }
 
-// === impl InFlight ===
+// === impl Place ===
 
-impl InFlight {
-    fn new(slot: &Arc<Slot>) -> Self {
-        slot.in_flight.fetch_add(1, Ordering::Relaxed);
-        Self(slot.clone())
-    }
-}
-
-impl Drop for InFlight {
+impl Drop for Place {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+        if self.is_counted {
+            self.slot.in_flight.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.slot.permits.add_permits(1);
     }
 }
 

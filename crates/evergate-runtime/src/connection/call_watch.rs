@@ -1,9 +1,12 @@
 //! What is known about one request while it is under way.
 
+use std::future::poll_fn;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Release};
 use std::sync::atomic::{AtomicBool, AtomicU8};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Poll;
 
+use futures_util::task::AtomicWaker;
 use http::HeaderMap;
 use serde::Deserialize;
 use tokio::sync::Notify;
@@ -22,6 +25,9 @@ pub(crate) struct CallWatch {
     sending: AtomicU8,
     track: Option<Arc<CallTrack>>,
     ended: Mutex<Ended>,
+    /// Its connection is being ended.
+    is_cut_off: AtomicBool,
+    cut_off: AtomicWaker,
     /// What its HTTP request says of it in headers, each with its line end.
     routing: OnceLock<Box<[u8]>>,
     /// It was refused because of our rate.
@@ -112,6 +118,8 @@ impl CallWatch {
             sending: AtomicU8::new(WAITING),
             track,
             ended: Mutex::default(),
+            is_cut_off: AtomicBool::new(false),
+            cut_off: AtomicWaker::new(),
             routing: OnceLock::new(),
             limited: OnceLock::new(),
         }
@@ -171,6 +179,24 @@ impl CallWatch {
     pub(crate) fn give_up(&self) -> bool {
         let before = self.sending.compare_exchange(WAITING, GIVEN_UP, AcqRel, Acquire);
         before == Err(SENT)
+    }
+
+    /// No answer can come any more, because its connection is being ended.
+    pub(crate) fn cut_off(&self) {
+        self.is_cut_off.store(true, Release);
+        self.cut_off.wake();
+    }
+
+    /// Resolves when that is so. To be awaited by the one who sends it.
+    pub(crate) async fn is_cut_off(&self) {
+        poll_fn(|context| {
+            if !self.is_cut_off.load(Acquire) {
+                self.cut_off.register(context.waker());
+            }
+            // It may have been cut off just before there was somebody to wake.
+            if self.is_cut_off.load(Acquire) { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
     }
 
     pub(crate) fn track(&self) -> Option<&Arc<CallTrack>> {

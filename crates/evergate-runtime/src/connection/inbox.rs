@@ -1,6 +1,6 @@
 //! Everything a server sends that is not the response to its own POST: answers by id, requests, notifications.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -61,7 +61,10 @@ pub(crate) struct Garbage {
 
 #[derive(Debug, Default)]
 struct InFlight {
-    waiting: HashMap<u64, Waiting>,
+    /// In order, so that no number need be hashed.
+    waiting: BTreeMap<u64, Waiting>,
+    /// The connection is being ended: whoever still comes must not wait.
+    is_cut_off: bool,
     /// Set when no answer can come any more.
     broken: Option<TransportError>,
 }
@@ -79,6 +82,8 @@ pub(crate) struct Pending {
     inbox: Arc<Inbox>,
     id: u64,
     has_company: bool,
+    /// It has its answer, and no place any more.
+    is_over: bool,
     /// Absent where the answer comes another way.
     reply: Option<oneshot::Receiver<Result<Answer, SendFailure>>>,
 }
@@ -142,8 +147,16 @@ impl Inbox {
         }
     }
 
-    /// Ends whatever is being done for the server.
+    /// Ends every wait for an answer, and whatever is being done for the server.
     pub(crate) fn close(&self) {
+        let cut_off: Vec<Arc<CallWatch>> = {
+            let mut in_flight = self.in_flight();
+            in_flight.is_cut_off = true;
+            in_flight.waiting.values().map(|waiting| waiting.watch.clone()).collect()
+        };
+        for watch in cut_off {
+            watch.cut_off();
+        }
         self.over.cancel();
     }
 
@@ -164,12 +177,17 @@ impl Inbox {
             // Cannot fail: we hold the receiver.
             let _ = sender.send(Err(SendFailure::broken(false, error.clone())));
         } else {
-            let waiting = Waiting { watch: watch.clone(), reply: Some(sender) };
-            in_flight.waiting.insert(watch.id(), waiting);
+            in_flight.add(Waiting { watch: watch.clone(), reply: Some(sender) });
         }
         let has_company = in_flight.waiting.len() > 1;
         drop(in_flight);
-        Pending { inbox: self.clone(), id: watch.id(), has_company, reply: Some(reply) }
+        Pending {
+            inbox: self.clone(),
+            id: watch.id(),
+            has_company,
+            is_over: false,
+            reply: Some(reply),
+        }
     }
 
     /// From here on the server may not ask for anything by itself: since 2026-07-28 it does so by its results.
@@ -184,12 +202,17 @@ impl Inbox {
         Acknowledgement { inbox: self.clone(), id, said }
     }
 
-    /// Follows a request whose answer comes another way, for its progress and for what the server asks because of it.
-    pub(crate) fn follow(self: &Arc<Self>, watch: &Arc<CallWatch>) -> Option<Pending> {
-        watch.track()?;
-        let waiting = Waiting { watch: watch.clone(), reply: None };
-        self.in_flight().waiting.insert(watch.id(), waiting);
-        Some(Pending { inbox: self.clone(), id: watch.id(), has_company: false, reply: None })
+    /// Follows a request whose answer comes another way: for its progress, for what the server asks because of it, and
+    /// for the end of the connection.
+    pub(crate) fn follow(self: &Arc<Self>, watch: &Arc<CallWatch>) -> Pending {
+        self.in_flight().add(Waiting { watch: watch.clone(), reply: None });
+        Pending {
+            inbox: self.clone(),
+            id: watch.id(),
+            has_company: false,
+            is_over: false,
+            reply: None,
+        }
     }
 
     /// No answer will come any more, and why; what waits is ended by [`Self::fail_all`].
@@ -277,7 +300,8 @@ impl Inbox {
         // Now rather than in the task: by then the call may have ended, and another may be the only one.
         let asked = (method != method::PING).then(|| {
             let in_flight = self.in_flight();
-            let calls = in_flight.waiting.values().map(|waiting| &waiting.watch);
+            let calls = in_flight.waiting.values().filter(|waiting| waiting.may_be_asked_about());
+            let calls = calls.map(|waiting| &waiting.watch);
             Asked::because_of(cause, calls, &self.context.handlers)
         });
         let (inbox, link, cause) = (self.clone(), link.clone(), cause.cloned());
@@ -467,6 +491,26 @@ async fn post(link: &Link, response: Bytes, cause: Option<&CallWatch>) {
     }
 }
 
+// === impl InFlight ===
+
+impl InFlight {
+    fn add(&mut self, waiting: Waiting) {
+        if self.is_cut_off {
+            waiting.watch.cut_off();
+        }
+        self.waiting.insert(waiting.watch.id(), waiting);
+    }
+}
+
+// === impl Waiting ===
+
+impl Waiting {
+    /// Where answers come on streams of their own, so does what is asked because of them, unless somebody says otherwise.
+    fn may_be_asked_about(&self) -> bool {
+        self.reply.is_some() || self.watch.track().is_some()
+    }
+}
+
 // === impl Pending ===
 
 impl Pending {
@@ -481,6 +525,7 @@ impl Pending {
             Some(reply) => reply.await.ok(),
             None => None,
         };
+        self.is_over = answered.is_some();
         // Only if the inbox itself is gone, in which case nobody can say whether it was sent.
         answered.unwrap_or_else(|| Err(SendFailure::broken(true, TransportError::Closed)))
     }
@@ -488,7 +533,9 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        self.inbox.in_flight().waiting.remove(&self.id);
+        if !self.is_over {
+            self.inbox.in_flight().waiting.remove(&self.id);
+        }
     }
 }
 

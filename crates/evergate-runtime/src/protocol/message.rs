@@ -1,6 +1,7 @@
 //! Reading a JSON-RPC message: the envelope is parsed, the payload only located.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
@@ -8,7 +9,8 @@ use serde_json::value::RawValue;
 use smallvec::SmallVec;
 
 use super::method::TOOLS_CALL;
-use super::{RawJson, code, object_fields};
+use super::object_fields::Scanner;
+use super::{RawJson, code};
 
 /// One message from a peer.
 #[derive(Debug, Clone)]
@@ -92,20 +94,35 @@ struct Supported {
 
 /// Reads a body that holds one message, or an array of them as revision 2025-03-26 allows.
 pub fn parse(body: &Bytes) -> Result<Messages, Malformed> {
-    let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
-    if first == Some(&b'[') {
-        let batch: Vec<&RawValue> =
-            serde_json::from_slice(body).map_err(|error| Malformed::json(&error))?;
-        batch.into_iter().map(|item| parse_one(body, item.get().as_bytes())).collect()
-    } else {
-        Ok(Messages::from_buf([parse_one(body, body)?]))
+    if let Some(message) = ordinary(body, |_, _| {}) {
+        return Ok(Messages::from_buf([message]));
+    }
+    parse_whatever(body)
+}
+
+/// The same. `each` is called with the name of every field in the params of a request and its place in them. The second is
+/// `false` if there may be fields that it was not called with: then it must not be relied on.
+pub fn parse_noting(
+    body: &Bytes,
+    each: impl FnMut(&[u8], Range<usize>),
+) -> Result<(Messages, bool), Malformed> {
+    match ordinary(body, each) {
+        Some(message) => Ok((Messages::from_buf([message]), true)),
+        None => parse_whatever(body).map(|messages| (messages, false)),
     }
 }
 
-fn parse_one(whole: &Bytes, text: &[u8]) -> Result<Message, Malformed> {
-    if let Some(message) = ordinary(whole, text) {
-        return Ok(message);
+fn parse_whatever(body: &Bytes) -> Result<Messages, Malformed> {
+    let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
+    if first != Some(&b'[') {
+        return Ok(Messages::from_buf([parse_one(body, body)?]));
     }
+    let batch: Vec<&RawValue> =
+        serde_json::from_slice(body).map_err(|error| Malformed::json(&error))?;
+    batch.into_iter().map(|item| parse_one(body, item.get().as_bytes())).collect()
+}
+
+fn parse_one(whole: &Bytes, text: &[u8]) -> Result<Message, Malformed> {
     let envelope: Envelope<'_> =
         serde_json::from_slice(text).map_err(|error| Malformed::json(&error))?;
     let part = |value: &RawValue| RawJson::part_of(whole, value);
@@ -126,33 +143,55 @@ fn parse_one(whole: &Bytes, text: &[u8]) -> Result<Message, Malformed> {
     }
 }
 
-/// A request or a result as everybody writes them. `None` for whatever is in any way special.
-fn ordinary(whole: &Bytes, text: &[u8]) -> Option<Message> {
-    let text = std::str::from_utf8(text).ok()?;
+/// A request or a result as everybody writes them. `None` for whatever is in any way special. Calls `each` as
+/// [`parse_noting`] does.
+fn ordinary(body: &Bytes, mut each: impl FnMut(&[u8], Range<usize>)) -> Option<Message> {
+    let text = &body[..];
     let (mut id, mut method, mut params, mut result) = (None, None, None, None);
     let mut special = false;
-    object_fields(text, |name, place| {
+    let mut scanner = Scanner::new(text);
+    scanner.object(|scanner, name| {
+        let name = &text[name];
         let field = match name {
-            "id" => &mut id,
-            "method" => &mut method,
-            "params" => &mut params,
-            "result" => &mut result,
-            "error" => return special = true,
-            _ => return,
+            b"id" => &mut id,
+            b"method" => &mut method,
+            b"params" => &mut params,
+            b"result" => &mut result,
+            _ => {
+                special |= name == b"error";
+                return scanner.value().map(|_| ());
+            }
         };
-        special |= field.replace(&text[place]).is_some();
+        let start = scanner.at();
+        if name == b"params" && scanner.peek() == Some(b'{') {
+            scanner.object(|scanner, name| {
+                let place = scanner.value()?;
+                each(&text[name], place.start - start..place.end - start);
+                Some(())
+            })?;
+        } else {
+            scanner.value()?;
+        }
+        special |= field.replace(start..scanner.at()).is_some();
+        Some(())
     })?;
-    let part = |value: &str| RawJson::from_valid(whole.slice_ref(value.as_bytes()));
-    let id = id.filter(|id| *id != "null" && !special)?;
+    if !scanner.is_at_end() || special {
+        return None;
+    }
+    if !scanner.is_ascii() {
+        std::str::from_utf8(text).ok()?;
+    }
+    let part = |place: Range<usize>| RawJson::from_valid(body.slice(place));
+    let id = id.filter(|id| &text[id.clone()] != b"null")?;
     match (method, result) {
         (Some(method), None) => {
-            let method = method.strip_prefix('"')?.strip_suffix('"')?;
-            if method.contains('\\') {
+            let method = text[method].strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+            if method.contains(&b'\\') {
                 return None;
             }
             Some(Message::Request {
                 id: part(id),
-                method: owned_method(method),
+                method: owned_method(method)?,
                 params: params.map(part),
             })
         }
@@ -164,8 +203,11 @@ fn ordinary(whole: &Bytes, text: &[u8]) -> Option<Message> {
 }
 
 /// The method that most requests are for needs no memory.
-fn owned_method(method: &str) -> Cow<'static, str> {
-    if method == TOOLS_CALL { Cow::Borrowed(TOOLS_CALL) } else { method.to_owned().into() }
+fn owned_method(method: &[u8]) -> Option<Cow<'static, str>> {
+    if method == TOOLS_CALL.as_bytes() {
+        return Some(Cow::Borrowed(TOOLS_CALL));
+    }
+    std::str::from_utf8(method).ok().map(|method| method.to_owned().into())
 }
 
 /// Which request an answer belongs to of which only the two ends are left. Servers write the id first or last; anything
@@ -258,6 +300,44 @@ mod tests {
         };
         let offset = result.as_bytes().as_ptr() as usize - body.as_ptr() as usize;
         assert_eq!(offset, 33);
+    }
+
+    #[test]
+    fn what_is_in_params_is_noted_or_not_relied_on() {
+        let noted = |text: &str| {
+            let (body, mut fields) = (Bytes::copy_from_slice(text.as_bytes()), Vec::new());
+            let note = |name: &[u8], place| fields.push((name.to_vec(), place));
+            let (messages, is_noted) = parse_noting(&body, note).unwrap();
+            let Message::Request { params, .. } = &messages[0] else { panic!("a request") };
+            let params = params.as_ref().map_or("", |params| params.as_str());
+            let shown = |(name, place): (Vec<u8>, Range<usize>)| {
+                (String::from_utf8(name).unwrap(), params[place].to_owned())
+            };
+            is_noted.then(|| fields.into_iter().map(shown).collect::<Vec<(String, String)>>())
+        };
+        let field = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        assert_eq!(
+            noted(r#"{"method":"m", "params" :{ "a" : [{"x":1}] ,"ä":"ö"},"id":1}"#),
+            Some(vec![field("a", r#"[{"x":1}]"#), field("ä", r#""ö""#)])
+        );
+        assert_eq!(noted(r#"{"id":1,"method":"m","params":[{"a":1}]}"#), Some(vec![]));
+        assert_eq!(noted(r#"{"id":1,"method":"m"}"#), Some(vec![]));
+        assert_eq!(noted(r#"{"id":1,"method":"m","params":{"\u0061":1}}"#), None);
+        assert_eq!(noted(r#"[{"id":1,"method":"m","params":{"a":1}}]"#), None);
+    }
+
+    #[test]
+    fn what_is_not_text_is_refused_wherever_it_is() {
+        for text in [
+            &b"{\"id\":1,\"result\":\"\xff\"}"[..],
+            b"{\"id\":1,\"result\":\"12345678\xc3\"}",
+            b"{\"id\":1,\"result\":{\"12345678\xe2\x82\":1}}",
+            b"{\"id\":\"\x80\",\"method\":\"m\"}",
+            b"{\"id\":1,\"method\":\"m\xff\"}",
+        ] {
+            assert!(parse(&Bytes::from_static(text)).is_err(), "{text:?}");
+        }
+        assert!(parse(&Bytes::from_static("{\"id\":1,\"result\":\"ä€\"}".as_bytes())).is_ok());
     }
 
     #[test]

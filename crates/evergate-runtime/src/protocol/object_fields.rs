@@ -1,60 +1,99 @@
 //! Where the fields of a JSON object are, without reading what is in them.
 //!
-//! Every request passes here twice and every answer once, and all that is wanted are a few places in the text. A general
-//! reader costs several times as much. This one says nothing about what it does not know for certain: whoever gets `None`
-//! asks the general reader, which then says what is wrong, if anything is.
+//! Every request passes here and every answer, and all that is wanted are a few places in the text. A general reader costs
+//! several times as much. This one says nothing about what it does not know for certain: whoever gets `None` asks the
+//! general reader, which then says what is wrong, if anything is.
 
 use std::ops::Range;
 
 /// Deeper nesting is left to others.
 const MAX_DEPTH: u32 = 64;
 
-struct Scanner<'a> {
+pub(super) struct Scanner<'a> {
     text: &'a [u8],
     at: usize,
+    /// The bytes of all strings so far, one over the other: whether any is not ASCII.
+    seen: u64,
 }
 
 /// Calls `each` with the name of every field, which has no escapes, and the place of its value. `None` if the text is
 /// not, or not certainly, one JSON object.
 pub fn object_fields<'a>(text: &'a str, mut each: impl FnMut(&'a str, Range<usize>)) -> Option<()> {
-    let mut scanner = Scanner { text: text.as_bytes(), at: 0 };
-    scanner.space();
-    scanner.expect(b'{')?;
-    scanner.space();
-    if scanner.peek()? == b'}' {
-        scanner.at += 1;
-    } else {
-        loop {
-            scanner.space();
-            let start = scanner.at + 1;
-            let is_plain = scanner.string()?;
-            if !is_plain {
-                return None;
-            }
-            let name = &text[start..scanner.at - 1];
-            scanner.space();
-            scanner.expect(b':')?;
-            scanner.space();
-            let start = scanner.at;
-            scanner.value()?;
-            each(name, start..scanner.at);
-            scanner.space();
-            if scanner.peek()? == b'}' {
-                scanner.at += 1;
-                break;
-            }
-            scanner.expect(b',')?;
-        }
-    }
-    scanner.space();
-    (scanner.at == text.len()).then_some(())
+    let mut scanner = Scanner::new(text.as_bytes());
+    scanner.object(|scanner, name| {
+        let place = scanner.value()?;
+        each(&text[name], place);
+        Some(())
+    })?;
+    scanner.is_at_end().then_some(())
 }
 
 // === impl Scanner ===
 
-impl Scanner<'_> {
-    /// Moves over one value.
-    fn value(&mut self) -> Option<()> {
+impl<'a> Scanner<'a> {
+    pub(super) fn new(text: &'a [u8]) -> Self {
+        Self { text, at: 0, seen: 0 }
+    }
+
+    /// Moves over an object. `value` is called with the place of every name, which has no escapes, and must move over the
+    /// value.
+    #[inline]
+    pub(super) fn object(
+        &mut self,
+        mut value: impl FnMut(&mut Self, Range<usize>) -> Option<()>,
+    ) -> Option<()> {
+        self.space();
+        self.expect(b'{')?;
+        self.space();
+        if self.peek()? == b'}' {
+            self.at += 1;
+            return Some(());
+        }
+        loop {
+            self.space();
+            let start = self.at + 1;
+            let is_plain = self.string()?;
+            if !is_plain {
+                return None;
+            }
+            let name = start..self.at - 1;
+            self.space();
+            self.expect(b':')?;
+            self.space();
+            value(self, name)?;
+            self.space();
+            if self.peek()? == b'}' {
+                self.at += 1;
+                return Some(());
+            }
+            self.expect(b',')?;
+        }
+    }
+
+    /// Nothing follows.
+    pub(super) fn is_at_end(&mut self) -> bool {
+        self.space();
+        self.at == self.text.len()
+    }
+
+    /// Whatever was moved over is text: outside of strings there is nothing that could be anything else.
+    pub(super) fn is_ascii(&self) -> bool {
+        self.seen & HIGH == 0
+    }
+
+    /// Where it is.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
+    /// Moves over one value; with its place, if what is before it was moved over.
+    pub(super) fn value(&mut self) -> Option<Range<usize>> {
+        let start = self.at;
+        self.skip_value()?;
+        Some(start..self.at)
+    }
+
+    fn skip_value(&mut self) -> Option<()> {
         // One bit for each array or object around: set for objects.
         let (mut depth, mut objects) = (0, 0_u64);
         loop {
@@ -124,7 +163,9 @@ impl Scanner<'_> {
         self.expect(b'"')?;
         let mut is_plain = true;
         loop {
-            self.at += ordinary(&self.text[self.at..]);
+            let (passed, seen) = ordinary(&self.text[self.at..]);
+            self.at += passed;
+            self.seen |= seen;
             match self.peek()? {
                 b'"' => {
                     self.at += 1;
@@ -203,20 +244,23 @@ impl Scanner<'_> {
     }
 
     #[inline]
-    fn peek(&self) -> Option<u8> {
+    pub(super) fn peek(&self) -> Option<u8> {
         self.text.get(self.at).copied()
     }
 }
 
-/// How many bytes there are before the first quote, backslash or control character.
+const ONES: u64 = u64::MAX / 255;
+const HIGH: u64 = ONES << 7;
+
+/// How many bytes there are before the first quote, backslash or control character, and these and perhaps a few more one
+/// over the other.
 #[inline]
-fn ordinary(text: &[u8]) -> usize {
-    const ONES: u64 = u64::MAX / 255;
-    const HIGH: u64 = ONES << 7;
+fn ordinary(text: &[u8]) -> (usize, u64) {
     let (eights, rest) = text.as_chunks::<8>();
-    let mut passed = 0;
+    let (mut passed, mut seen) = (0, 0);
     for eight in eights {
         let bytes = u64::from_le_bytes(*eight);
+        seen |= bytes;
         let is_zero = |bytes: u64| bytes.wrapping_sub(ONES) & !bytes;
         let quote = is_zero(bytes ^ (ONES * u64::from(b'"')));
         let backslash = is_zero(bytes ^ (ONES * u64::from(b'\\')));
@@ -224,12 +268,19 @@ fn ordinary(text: &[u8]) -> usize {
         // The lowest bit is that of the first such byte; those above it may be wrong.
         let special = (quote | backslash | control) & HIGH;
         if special != 0 {
-            return passed + special.trailing_zeros() as usize / 8;
+            return (passed + special.trailing_zeros() as usize / 8, seen);
         }
         passed += 8;
     }
     let is_special = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..b' ');
-    passed + rest.iter().position(is_special).unwrap_or(rest.len())
+    for byte in rest {
+        if is_special(byte) {
+            break;
+        }
+        seen |= u64::from(*byte);
+        passed += 1;
+    }
+    (passed, seen)
 }
 
 #[cfg(test)]

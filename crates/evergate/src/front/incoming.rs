@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use evergate_runtime::wire::{self, Message, Messages};
+use evergate_runtime::wire::{self, Malformed, Message, Messages};
 use http_body_util::BodyExt as _;
 use serde::de::IgnoredAny;
 use tokio::time::timeout;
@@ -16,6 +16,7 @@ use super::request::{Headers, visible};
 use crate::gateway::buffers::Buffers;
 use crate::gateway::error_body::Refusal;
 use crate::gateway::handshake;
+use crate::gateway::params::Noted;
 
 pub(super) const SESSION_ID: &str = "mcp-session-id";
 pub(super) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
@@ -77,7 +78,26 @@ where
 
 /// The messages in a body: one, or those of a batch.
 pub(super) fn messages(body: &Bytes) -> Result<Messages, Refusal> {
-    let messages = wire::parse(body).map_err(|_| not_a_message(body))?;
+    checked(body, wire::parse(body))
+}
+
+/// The same, with what was seen of the params if it is one request.
+pub(super) fn noted_messages(body: &Bytes) -> Result<(Messages, Option<Noted>), Refusal> {
+    let mut noted = Noted::default();
+    let read = wire::parse_noting(body, |field, place| noted.note(field, place));
+    let mut is_noted = false;
+    let messages = checked(
+        body,
+        read.map(|read| {
+            is_noted = read.1;
+            read.0
+        }),
+    )?;
+    Ok((messages, is_noted.then_some(noted)))
+}
+
+fn checked(body: &[u8], read: Result<Messages, Malformed>) -> Result<Messages, Refusal> {
+    let messages = read.map_err(|_| not_a_message(body))?;
     if messages.is_empty() || !messages.iter().all(has_proper_id) {
         return Err(Refusal::NotJsonRpc);
     }
@@ -100,7 +120,7 @@ fn has_proper_id(message: &Message) -> bool {
 }
 
 /// Whether it is not even JSON, which has a code of its own.
-fn not_a_message(body: &Bytes) -> Refusal {
+fn not_a_message(body: &[u8]) -> Refusal {
     let is_json = std::str::from_utf8(body)
         .is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok());
     if is_json { Refusal::NotJsonRpc } else { Refusal::NotJson }

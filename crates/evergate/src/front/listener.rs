@@ -91,7 +91,7 @@ async fn attend(stream: TcpStream, face: Face, front: Arc<Front>, stop: Cancella
     // Answers are small and wanted now.
     let _ = stream.set_nodelay(true);
     let (reader, writer) = stream.into_split();
-    let answer = |request| front.clone().answer(face, request);
+    let answer = |request| front.answer(face, request);
     if let Err(error) = http1::serve(reader, writer, answer, &stop).await {
         tracing::debug!(%error, "a connection ended badly");
     }

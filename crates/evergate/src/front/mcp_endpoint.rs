@@ -4,7 +4,6 @@
 //! with signs of life, that can be taken up again after a broken connection. A client that disconnects has not
 //! cancelled: the call goes on.
 
-use std::borrow::Cow;
 use std::future::poll_fn;
 use std::sync::Arc;
 
@@ -28,6 +27,7 @@ use crate::gateway::client::Introduction;
 use crate::gateway::error_body::{self, INVALID_PARAMS, OUTCOME_UNKNOWN, Refusal, plain};
 use crate::gateway::event_log::{EventLog, Tail};
 use crate::gateway::outlet::Outlet;
+use crate::gateway::params::Noted;
 use crate::gateway::{Answer, ClientRequest, Gateway, RequestContext, goes_to_server, handshake};
 
 /// Messages in one batch: more than any client sends, fewer than a stream keeps.
@@ -80,7 +80,7 @@ where
     incoming::accepts_both(headers)?;
     incoming::has_json_body(headers)?;
     let is_batch = incoming::is_batch(&body);
-    let mut messages = incoming::messages(&body)?;
+    let (mut messages, noted) = incoming::noted_messages(&body)?;
     if buffers.are_full_but_for(body.len()) && messages.iter().any(is_new) {
         return Err(Refusal::OutOfMemory);
     }
@@ -129,7 +129,7 @@ where
         batch(front, &session, messages, headers)?
     } else {
         let message = messages.pop().ok_or(Refusal::NotJsonRpc)?;
-        one(front, &session, message, headers, takes_pieces).await?
+        one(front, &session, (message, noted), headers, takes_pieces).await?
     };
     if let Some(id) = new_id {
         with_session(&mut reply, &id);
@@ -155,7 +155,7 @@ pub(super) fn too_often(caller: &Caller, message: &Message) -> Option<Reply> {
 async fn one(
     front: &Arc<Front>,
     session: &Arc<Session>,
-    message: Message,
+    (message, noted): (Message, Option<Noted>),
     headers: &mut Headers,
     takes_pieces: bool,
 ) -> Result<Reply, Refusal> {
@@ -164,8 +164,8 @@ async fn one(
             return Err(Refusal::Draining);
         }
         Message::Request { id, method, params } => {
-            let asked = (id, method, params);
-            return Ok(call(front, session, asked, headers, takes_pieces).await);
+            let asked = ClientRequest { method, params, noted };
+            return Ok(call(front, session, id, asked, headers, takes_pieces).await);
         }
         Message::Notification { method, params } => {
             front.gateway.notified(&session.client, &method, params.as_ref());
@@ -206,7 +206,8 @@ async fn initialize(
 async fn call(
     front: &Arc<Front>,
     session: &Arc<Session>,
-    (id, method, params): (RawJson, Cow<'static, str>, Option<RawJson>),
+    id: RawJson,
+    mut asked: ClientRequest,
     headers: &mut Headers,
     takes_pieces: bool,
 ) -> Reply {
@@ -224,7 +225,6 @@ async fn call(
         rounds: None,
     };
     let (gateway, client, own_id) = (front.gateway.clone(), session.client.clone(), id.clone());
-    let mut asked = ClientRequest { method, params };
     // Its room is there before it is, so that it is made in place: it is large, and most of it is empty at first.
     let room = Box::new_uninit();
     let call = Box::into_pin(Box::write(room, async move {
@@ -318,7 +318,7 @@ fn batch(
         let all = calls.into_iter().map(|(id, method, params)| {
             let (gateway, client, context, log) = (&gateway, &client, &context, &own_log);
             async move {
-                let mut asked = ClientRequest { method, params };
+                let mut asked = ClientRequest { method, params, noted: None };
                 let answer = gateway.request(client, &id, &mut asked, context).await;
                 log.push(respond::line(&id, &answer));
             }

@@ -214,7 +214,7 @@ impl Piped {
                 takes_pieces: false,
                 rounds: None,
             };
-            let mut asked = ClientRequest { method, params };
+            let mut asked = ClientRequest { method, params, noted: None };
             let answer = myself.gateway.request(&client, &id, &mut asked, &context).await;
             // A client that took a request back wants to hear no more of it.
             if !matches!(answer, Answer::Cancelled) {

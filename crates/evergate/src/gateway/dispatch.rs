@@ -19,7 +19,7 @@ use super::log_level::Level;
 use super::merged::Owner;
 use super::names;
 use super::outlet::Outlet;
-use super::params::{self, ToolCall};
+use super::params::{self, Noted, ToolCall};
 use super::stateless::rounds::Rounds;
 use super::stateless::tasks;
 use crate::front::request::Headers;
@@ -53,6 +53,8 @@ pub(crate) struct Pieces {
 pub(crate) struct ClientRequest {
     pub(crate) method: Cow<'static, str>,
     pub(crate) params: Option<RawJson>,
+    /// What was seen of them, if anybody looked.
+    pub(crate) noted: Option<Noted>,
 }
 
 /// What comes with a request besides that.
@@ -245,7 +247,7 @@ impl Gateway {
         context: &RequestContext,
         guard: &CallGuard,
     ) -> Answer {
-        let call = match ToolCall::read(asked.params.as_ref()) {
+        let call = match ToolCall::read(asked.params.as_ref(), asked.noted.as_ref()) {
             Ok(call) => call,
             Err(wrong) => return invalid(wrong),
         };
@@ -273,7 +275,7 @@ impl Gateway {
     async fn dispatch_others(
         self: &Arc<Self>,
         client: &Arc<Client>,
-        ClientRequest { method, params }: &mut ClientRequest,
+        ClientRequest { method, params, .. }: &mut ClientRequest,
         context: &RequestContext,
         guard: &CallGuard,
     ) -> Answer {
@@ -437,7 +439,7 @@ impl Gateway {
     ) -> Option<String> {
         let view = self.view(client);
         // Few tools want headers, and most gateways have none of them.
-        let tool = view.any_with_headers().then(|| ToolCall::read(params).ok()).flatten();
+        let tool = view.any_with_headers().then(|| ToolCall::read(params, None).ok()).flatten();
         let tool = view.with_headers(&tool?.name)?;
         let params: Value = params?.parse().ok()?;
         tool.wrong_header(&params["arguments"], &headers.to_map()).map(str::to_owned)

@@ -44,6 +44,15 @@ pub(super) struct ToolCall<'a> {
     pub(super) trace: Option<Box<TraceContext>>,
 }
 
+/// What was seen of the params of a request when it was read.
+#[derive(Debug, Default)]
+pub(crate) struct Noted {
+    /// Where the name is, quotes included.
+    name: Option<Range<usize>>,
+    /// There is something that has to be looked at.
+    is_special: bool,
+}
+
 /// A prompt or a resource template.
 #[derive(Debug, Deserialize)]
 pub(super) struct Reference<'a> {
@@ -160,12 +169,33 @@ pub(super) fn cancelled_id(params: Option<&RawJson>) -> Option<RawJson> {
     RawJson::from_text(fields.request_id.get().to_owned()).ok()
 }
 
+// === impl Noted ===
+
+impl Noted {
+    /// Takes note of a field.
+    pub(crate) fn note(&mut self, field: &[u8], place: Range<usize>) {
+        match field {
+            b"name" => self.is_special |= self.name.replace(place).is_some(),
+            b"uri" | b"ref" | b"level" | b"cursor" | b"_meta" => self.is_special = true,
+            _ => {}
+        }
+    }
+
+    /// Where the name is, if there is nothing else.
+    fn only_name(&self) -> Option<Range<usize>> {
+        self.name.clone().filter(|_| !self.is_special)
+    }
+}
+
 // === impl ToolCall ===
 
 impl<'a> ToolCall<'a> {
     /// Else what is wrong with the params.
-    pub(super) fn read(params: Option<&'a RawJson>) -> Result<Self, &'static str> {
-        if let Some(call) = params.and_then(Self::ordinary) {
+    pub(super) fn read(
+        params: Option<&'a RawJson>,
+        noted: Option<&Noted>,
+    ) -> Result<Self, &'static str> {
+        if let Some(call) = params.and_then(|params| Self::ordinary(params, noted)) {
             return Ok(call);
         }
         let fields = read(params).ok_or(NO_OBJECT)?;
@@ -180,16 +210,17 @@ impl<'a> ToolCall<'a> {
     }
 
     /// Nothing in it is special: no field twice, no escapes, no progress wanted.
-    fn ordinary(params: &'a RawJson) -> Option<Self> {
-        let text = std::str::from_utf8(params.as_bytes()).ok()?;
-        let (mut name, mut special) = (None, false);
-        wire::object_fields(text, |field, place| match field {
-            "name" => special |= name.replace(place).is_some(),
-            "uri" | "ref" | "level" | "cursor" | "_meta" => special = true,
-            _ => {}
-        })?;
-        let place = name.filter(|_| !special)?;
-        let name = text[place.clone()].strip_prefix('"')?.strip_suffix('"')?;
+    fn ordinary(params: &'a RawJson, noted: Option<&Noted>) -> Option<Self> {
+        let place = if let Some(noted) = noted {
+            noted.only_name()?
+        } else {
+            let mut noted = Noted::default();
+            let note = |field: &str, place| noted.note(field.as_bytes(), place);
+            wire::object_fields(params.as_str(), note)?;
+            noted.only_name()?
+        };
+        let name = std::str::from_utf8(params.as_bytes().get(place.clone())?).ok()?;
+        let name = name.strip_prefix('"')?.strip_suffix('"')?;
         (!name.contains('\\')).then(|| Self {
             name: Cow::Borrowed(name),
             place,
@@ -255,7 +286,17 @@ mod tests {
     fn a_tool_call_is_read_alike_whichever_way_it_is_written() {
         let read = |text: &str| {
             let params = RawJson::from_text(text.to_owned()).unwrap();
-            let call = ToolCall::read(Some(&params)).map_err(str::to_owned)?;
+            let call = ToolCall::read(Some(&params), None);
+            // The same if it was looked at as part of its request.
+            let body = format!(" {{\"id\":1, \"params\" : {text},\"method\":\"m\"}}").into();
+            let mut noted = Noted::default();
+            let (_, is_noted) =
+                wire::parse_noting(&body, |field, place| noted.note(field, place)).unwrap();
+            if is_noted {
+                let again = ToolCall::read(Some(&params), Some(&noted));
+                assert_eq!(format!("{again:?}"), format!("{call:?}"));
+            }
+            let call = call.map_err(str::to_owned)?;
             let token = call.progress_token.as_ref().map(|token| token.as_str().to_owned());
             Ok::<_, String>((
                 call.name.to_string(),
@@ -275,7 +316,7 @@ mod tests {
         assert_eq!(read(r#"{"name":"a","_meta":1}"#), Err(BAD_META.to_owned()));
         assert_eq!(read(r#"{"name":1}"#), Err(NO_NAME.to_owned()));
         assert_eq!(read("{}"), Err(NO_NAME.to_owned()));
-        assert_eq!(ToolCall::read(None).unwrap_err(), NO_NAME);
+        assert_eq!(ToolCall::read(None, None).unwrap_err(), NO_NAME);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, Id};
 use tokio::time::Instant;
 
 use super::client::HttpConnection;
@@ -17,6 +17,8 @@ pub(super) struct Pool(Mutex<Vec<Idle>>);
 #[derive(Debug)]
 struct Idle {
     connection: Box<HttpConnection>,
+    /// Whose it is: looked for here, without a look at each.
+    home: Id,
     since: Instant,
     /// How long it is of use.
     kept: Duration,
@@ -35,7 +37,7 @@ impl Pool {
         let here = Handle::current().id();
         loop {
             let mut idle = self.idle();
-            let index = idle.iter().rposition(|idle| idle.connection.home == here)?;
+            let index = idle.iter().rposition(|idle| idle.home == here)?;
             let mut found = idle.remove(index);
             drop(idle);
             let idle_for = found.since.elapsed();
@@ -51,7 +53,7 @@ impl Pool {
     /// To be used again within `kept`.
     pub(super) fn put(&self, connection: Box<HttpConnection>, kept: Duration) {
         let now = Instant::now();
-        let found = Idle { connection, since: now, kept };
+        let found = Idle { home: connection.home, connection, since: now, kept };
         let mut idle = self.idle();
         let expired = idle.iter().take_while(|idle| now - idle.since >= idle.kept).count();
         let surplus = (idle.len() + 1).saturating_sub(MAX_IDLE);

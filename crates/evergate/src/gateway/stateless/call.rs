@@ -131,7 +131,8 @@ impl Gateway {
             rounds: Some(rounds.clone()),
         };
         let (gateway, own_client) = (self.clone(), client.clone());
-        let mut asked = ClientRequest { method: method.clone(), params: params.clone() };
+        let mut asked =
+            ClientRequest { method: method.clone(), params: params.clone(), noted: None };
         let calling = async move {
             if let Some(addressee) = foreign
                 && let Some(error) = gateway.not_understood(&own_client, addressee).await
