@@ -48,6 +48,7 @@ mod retry;
 mod server;
 mod settings;
 mod slot;
+pub mod spare;
 mod tally;
 mod tasks;
 mod transport;

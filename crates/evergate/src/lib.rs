@@ -32,6 +32,7 @@ mod remedy;
 mod safe_write;
 mod sealed;
 mod serve;
+mod sharded;
 mod state;
 mod tasks;
 mod telemetry;

@@ -11,7 +11,6 @@ pub(crate) mod echo;
 mod patience;
 mod reading;
 mod request_head;
-mod spare;
 mod writing;
 
 use std::future::{Future, poll_fn};

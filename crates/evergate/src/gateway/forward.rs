@@ -124,11 +124,14 @@ pub(super) async fn forward(
             recording.look_at(&result);
             recording.answered();
             let result = RawJson::from_valid(gateway.buffers.counted(result.to_bytes()));
-            if is_tool && payload::may_be_stored(&gateway.config_now().gateway, &result) {
-                let config = gateway.config();
-                return Box::pin(payload::stored(&config.gateway, client, server, result)).await;
+            {
+                let config = gateway.config_now();
+                if !is_tool || !payload::may_be_stored(&config.gateway, &result) {
+                    return payload::refuse_too_large(&config.gateway, server, result);
+                }
             }
-            payload::refuse_too_large(&gateway.config_now().gateway, server, result)
+            let config = gateway.config();
+            Box::pin(payload::stored(&config.gateway, client, server, result)).await
         }
         Err(error) => {
             recording.failed(&error);

@@ -126,6 +126,14 @@ impl Histogram {
         self.sum.fetch_add(nanos, Ordering::Relaxed);
     }
 
+    /// Adds what another of the same bounds has seen.
+    pub(super) fn add(&self, other: &Self) {
+        for (bucket, other) in self.buckets.iter().zip(&other.buckets) {
+            bucket.fetch_add(other.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        self.sum.fetch_add(other.sum.load(Ordering::Relaxed), Ordering::Relaxed);
+    }
+
     /// Bounds in seconds and how many were not longer, up to the last, whose bound is infinite.
     pub(super) fn cumulative(&self) -> impl Iterator<Item = (f64, u64)> {
         let bounds = self.bounds.iter().map(|nanos| in_seconds(*nanos));

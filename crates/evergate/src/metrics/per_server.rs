@@ -8,17 +8,12 @@ use super::cells::{Counter, Histogram, OWN_TIME, RECOVERY_TIME, SERVER_TIME, WAI
 use super::state_clock::StateClock;
 use crate::admin::model::{CallCounts, CallOutcome};
 use crate::observed::CallRecord;
+use crate::sharded::Sharded;
 
 /// One per server, for as long as it is configured.
 #[derive(Debug)]
 pub(crate) struct ServerMetrics {
-    pub(super) calls: [Counter; CallOutcome::ALL.len()],
-    pub(super) resent: Counter,
-    pub(super) wait: Histogram,
-    pub(super) upstream: Histogram,
-    pub(super) own: Histogram,
-    pub(super) request_bytes: Counter,
-    pub(super) result_bytes: Counter,
+    calls: Sharded<Calls>,
     pub(super) stale_serves: Counter,
     pub(super) handshakes: [Counter; AttemptEnd::ALL.len()],
     pub(super) losses: ByReason,
@@ -26,6 +21,18 @@ pub(crate) struct ServerMetrics {
     pub(super) recovery: Histogram,
     pub(super) process_restarts: Counter,
     states: Mutex<StateClock>,
+}
+
+/// What is counted of its calls.
+#[derive(Debug)]
+pub(super) struct Calls {
+    pub(super) outcomes: [Counter; CallOutcome::ALL.len()],
+    pub(super) resent: Counter,
+    pub(super) wait: Histogram,
+    pub(super) upstream: Histogram,
+    pub(super) own: Histogram,
+    pub(super) request_bytes: Counter,
+    pub(super) result_bytes: Counter,
 }
 
 /// One counter for each reason.
@@ -48,13 +55,7 @@ const USUAL: [Reason; 7] = [
 impl Default for ServerMetrics {
     fn default() -> Self {
         Self {
-            calls: Default::default(),
-            resent: Counter::default(),
-            wait: Histogram::new(WAITING_TIME),
-            upstream: Histogram::new(SERVER_TIME),
-            own: Histogram::new(OWN_TIME),
-            request_bytes: Counter::default(),
-            result_bytes: Counter::default(),
+            calls: Sharded::default(),
             stale_serves: Counter::default(),
             handshakes: Default::default(),
             losses: ByReason::default(),
@@ -69,20 +70,14 @@ impl Default for ServerMetrics {
 impl ServerMetrics {
     /// On the way of every call.
     pub(crate) fn call_ended(&self, call: &CallRecord) {
-        self.calls[call.outcome as usize].add(1);
-        let own = call.duration.saturating_sub(call.waited).saturating_sub(call.upstream);
-        self.own.observe(own);
-        if !call.upstream.is_zero() {
-            self.upstream.observe(call.upstream);
-        }
-        if !call.waited.is_zero() {
-            self.wait.observe(call.waited);
-        }
-        if call.resent {
-            self.resent.add(1);
-        }
-        self.request_bytes.add(call.request_bytes as u64);
-        self.result_bytes.add(call.result_bytes as u64);
+        self.calls.own().ended(call);
+    }
+
+    /// Of all threads together.
+    pub(super) fn calls(&self) -> Calls {
+        let all = Calls::default();
+        self.calls.all().for_each(|calls| all.add(calls));
+        all
     }
 
     /// Something became of the server.
@@ -119,19 +114,68 @@ impl ServerMetrics {
 
     /// What became of calls, for the admin API.
     pub(crate) fn counts(&self) -> CallCounts {
-        let of = |outcome: CallOutcome| self.calls[outcome as usize].get();
+        let calls = self.calls();
+        let of = |outcome: CallOutcome| calls.outcomes[outcome as usize].get();
         CallCounts {
             answered: of(CallOutcome::Answered),
             not_sent: of(CallOutcome::NotSent),
             rejected: of(CallOutcome::Rejected),
             unknown: of(CallOutcome::Unknown),
             cancelled: of(CallOutcome::Cancelled),
-            resent: self.resent.get(),
+            resent: calls.resent.get(),
         }
     }
 
     pub(super) fn states(&self) -> MutexGuard<'_, StateClock> {
         self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+// === impl Calls ===
+
+impl Default for Calls {
+    fn default() -> Self {
+        Self {
+            outcomes: Default::default(),
+            resent: Counter::default(),
+            wait: Histogram::new(WAITING_TIME),
+            upstream: Histogram::new(SERVER_TIME),
+            own: Histogram::new(OWN_TIME),
+            request_bytes: Counter::default(),
+            result_bytes: Counter::default(),
+        }
+    }
+}
+
+impl Calls {
+    fn ended(&self, call: &CallRecord) {
+        self.outcomes[call.outcome as usize].add(1);
+        let own = call.duration.saturating_sub(call.waited).saturating_sub(call.upstream);
+        self.own.observe(own);
+        if !call.upstream.is_zero() {
+            self.upstream.observe(call.upstream);
+        }
+        if !call.waited.is_zero() {
+            self.wait.observe(call.waited);
+        }
+        if call.resent {
+            self.resent.add(1);
+        }
+        self.request_bytes.add(call.request_bytes as u64);
+        self.result_bytes.add(call.result_bytes as u64);
+    }
+
+    fn add(&self, other: &Self) {
+        let Self { outcomes, resent, wait, upstream, own, request_bytes, result_bytes } = self;
+        for (outcome, other) in outcomes.iter().zip(&other.outcomes) {
+            outcome.add(other.get());
+        }
+        resent.add(other.resent.get());
+        wait.add(&other.wait);
+        upstream.add(&other.upstream);
+        own.add(&other.own);
+        request_bytes.add(other.request_bytes.get());
+        result_bytes.add(other.result_bytes.get());
     }
 }
 

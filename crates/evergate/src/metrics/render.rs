@@ -156,7 +156,7 @@ fn write_connections(page: &mut Page, servers: &[Shown<'_>]) {
     });
     write_reasons(page, &names::LOSSES, servers, |metrics| &metrics.losses);
     write_reasons(page, &names::RECONNECTS, servers, |metrics| &metrics.reconnects);
-    write_histogram(page, &names::RECOVERY, servers, |metrics| &metrics.recovery);
+    write_histogram(page, &names::RECOVERY, servers, |shown| &shown.metrics.recovery);
     page.family(&names::PROCESS_RESTARTS, |samples| {
         for Shown { name, metrics, .. } in servers {
             samples.count(&[name], metrics.process_restarts.get());
@@ -197,16 +197,16 @@ fn write_catalogs(page: &mut Page, servers: &[Shown<'_>]) {
 
 fn write_calls(page: &mut Page, servers: &[Shown<'_>]) {
     page.family(&names::CALLS, |samples| {
-        for Shown { name, metrics, .. } in servers {
+        for Shown { name, calls, .. } in servers {
             for outcome in CallOutcome::ALL {
-                let count = metrics.calls[outcome as usize].get();
+                let count = calls.outcomes[outcome as usize].get();
                 samples.count(&[name, outcome.as_str()], count);
             }
         }
     });
     page.family(&names::RESENT, |samples| {
-        for Shown { name, metrics, .. } in servers {
-            samples.count(&[name], metrics.resent.get());
+        for Shown { name, calls, .. } in servers {
+            samples.count(&[name], calls.resent.get());
         }
     });
     write_now(page, &names::IN_FLIGHT, servers, |status| status.in_flight, |own| own.in_flight);
@@ -222,17 +222,17 @@ fn write_calls(page: &mut Page, servers: &[Shown<'_>]) {
             samples.count(&[name], status.max_held as u64);
         }
     });
-    write_histogram(page, &names::WAIT, servers, |metrics| &metrics.wait);
-    write_histogram(page, &names::UPSTREAM, servers, |metrics| &metrics.upstream);
-    write_histogram(page, &names::OWN, servers, |metrics| &metrics.own);
+    write_histogram(page, &names::WAIT, servers, |shown| &shown.calls.wait);
+    write_histogram(page, &names::UPSTREAM, servers, |shown| &shown.calls.upstream);
+    write_histogram(page, &names::OWN, servers, |shown| &shown.calls.own);
     page.family(&names::REQUEST_BYTES, |samples| {
-        for Shown { name, metrics, .. } in servers {
-            samples.count(&[name], metrics.request_bytes.get());
+        for Shown { name, calls, .. } in servers {
+            samples.count(&[name], calls.request_bytes.get());
         }
     });
     page.family(&names::RESULT_BYTES, |samples| {
-        for Shown { name, metrics, .. } in servers {
-            samples.count(&[name], metrics.result_bytes.get());
+        for Shown { name, calls, .. } in servers {
+            samples.count(&[name], calls.result_bytes.get());
         }
     });
 }
@@ -290,11 +290,11 @@ fn write_histogram(
     page: &mut Page,
     family: &'static Family,
     servers: &[Shown<'_>],
-    of: fn(&ServerMetrics) -> &Histogram,
+    of: for<'a> fn(&'a Shown<'_>) -> &'a Histogram,
 ) {
     page.family(family, |samples| {
-        for Shown { name, metrics, .. } in servers {
-            samples.histogram(&[name], of(metrics));
+        for shown in servers {
+            samples.histogram(&[shown.name], of(shown));
         }
     });
 }

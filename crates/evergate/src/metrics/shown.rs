@@ -6,6 +6,7 @@ use std::time::Duration;
 use evergate_runtime::{ServerCatalog, StateKind, Status};
 
 use super::ServerMetrics;
+use super::per_server::Calls;
 use super::state_clock::STATES;
 use crate::config::{Isolation, Server};
 use crate::gateway::Gateway;
@@ -15,6 +16,7 @@ pub(super) struct Shown<'a> {
     pub(super) name: &'a str,
     pub(super) server: &'a Server,
     pub(super) metrics: Arc<ServerMetrics>,
+    pub(super) calls: Calls,
     /// In the order of [`StateKind::ALL`].
     pub(super) states: [(StateKind, u32, Duration); STATES],
     /// Of a shared server.
@@ -45,6 +47,7 @@ impl<'a> Shown<'a> {
             name,
             server,
             states,
+            calls: metrics.calls(),
             metrics,
             catalog: handle.as_ref().and_then(|_| gateway.hub().catalog().server(name).cloned()),
             status: handle.map(|handle| handle.status()),

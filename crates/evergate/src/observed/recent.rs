@@ -1,23 +1,26 @@
-//! The newest calls, in a ring.
+//! The newest calls, in a ring for each thread that makes them.
 
+use std::cmp::Reverse;
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{CallRecord, unix_ms};
 use crate::admin::model::{CallOutcome, CallReport};
+use crate::sharded::Sharded;
 
 /// The calls, numbered from 1.
 #[derive(Debug, Default)]
-pub(crate) struct Recent(Mutex<Ring>);
-
-#[derive(Debug, Default)]
-struct Ring {
-    calls: VecDeque<CallRecord>,
+pub(crate) struct Recent {
+    /// Each with its number, in order.
+    rings: Sharded<Mutex<VecDeque<(u64, CallRecord)>>>,
     /// Of all calls ever.
-    count: u64,
+    count: AtomicU64,
+    /// How many are to be kept, as was said last.
+    keep: AtomicUsize,
 }
 
 /// Which of them somebody wants to see.
@@ -38,27 +41,35 @@ struct Params {
 impl Recent {
     /// Keeps at most so many.
     pub(super) fn add(&self, record: CallRecord, keep: usize) {
-        let mut ring = self.ring();
-        ring.count += 1;
-        ring.calls.push_back(record);
-        while ring.calls.len() > keep {
-            ring.calls.pop_front();
+        let number = self.count.fetch_add(1, Ordering::Relaxed) + 1;
+        if self.keep.load(Ordering::Relaxed) != keep {
+            self.keep.store(keep, Ordering::Relaxed);
+        }
+        let mut ring = self.rings.own().lock().unwrap_or_else(PoisonError::into_inner);
+        ring.push_back((number, record));
+        // Those of other threads may be newer, and then fewer of these are shown.
+        while ring.len() > keep {
+            ring.pop_front();
         }
     }
 
     /// The newest first.
     pub(crate) fn list(&self, wanted: &Wanted) -> Vec<CallReport> {
-        let ring = self.ring();
-        let numbers = (0..=ring.count).rev();
-        let found = ring.calls.iter().rev().zip(numbers).filter(|(call, _)| {
-            wanted.server.as_ref().is_none_or(|server| **server == *call.server)
-                && wanted.outcome.is_none_or(|outcome| outcome == call.outcome)
-        });
-        found.take(wanted.limit).map(|(call, n)| call.report(n)).collect()
-    }
-
-    fn ring(&self) -> MutexGuard<'_, Ring> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        let keep = self.keep.load(Ordering::Relaxed) as u64;
+        let first = (self.count.load(Ordering::Relaxed) + 1).saturating_sub(keep);
+        let mut found = Vec::new();
+        for ring in self.rings.all() {
+            let ring = ring.lock().unwrap_or_else(PoisonError::into_inner);
+            let newest = ring.iter().rev().take_while(|(number, _)| *number >= first);
+            let wanted_ones = newest.filter(|(_, call)| {
+                wanted.server.as_ref().is_none_or(|server| **server == *call.server)
+                    && wanted.outcome.is_none_or(|outcome| outcome == call.outcome)
+            });
+            found.extend(wanted_ones.take(wanted.limit).map(|(n, call)| call.report(*n)));
+        }
+        found.sort_unstable_by_key(|call| Reverse(call.n));
+        found.truncate(wanted.limit);
+        found
     }
 }
 
@@ -139,6 +150,21 @@ mod tests {
         assert_eq!(list(&of_b), [named(4, "b")]);
         let cancelled = Wanted { outcome: Some(CallOutcome::Cancelled), limit: 9, server: None };
         assert_eq!(list(&cancelled), []);
+    }
+
+    #[test]
+    fn calls_of_all_threads_are_in_one_order() {
+        let recent = Recent::default();
+        for _ in 0..20 {
+            std::thread::scope(|scope| {
+                scope.spawn(|| recent.add(call("a", CallOutcome::Answered), 7));
+            });
+        }
+        let shown = recent.list(&Wanted { limit: 100, ..Wanted::default() });
+        let numbers: Vec<u64> = shown.iter().map(|call| call.n).collect();
+        assert_eq!(numbers, [20, 19, 18, 17, 16, 15, 14], "no more than are kept");
+        let shown = recent.list(&Wanted { limit: 2, ..Wanted::default() });
+        assert_eq!(shown.len(), 2);
     }
 
     #[test]

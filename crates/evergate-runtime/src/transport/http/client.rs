@@ -31,6 +31,7 @@ use super::response_head::{self, BadHead, LastHead, ResponseHead};
 use crate::connection::CallWatch;
 use crate::error::SharedError;
 use crate::retry::Reset;
+use crate::spare;
 use crate::transport::TransportError;
 
 /// A client with a pool of its own, for the one server its requests go to. Cheap to clone; clones share the pool.
@@ -47,8 +48,6 @@ pub(super) struct HttpConnection {
     buffer: BytesMut,
     /// Of the response before.
     last: LastHead,
-    /// For the next request to be written into.
-    room: Vec<u8>,
     /// Whoever waits for it is woken by the runtime it was opened on: in another every answer would come by way of a
     /// foreign thread.
     pub(super) home: Id,
@@ -136,7 +135,6 @@ impl HttpClient {
                 stream,
                 buffer: BytesMut::new(),
                 last: LastHead::default(),
-                room: Vec::new(),
                 home,
             })
         };
@@ -190,7 +188,7 @@ impl HttpConnection {
         body: Bytes,
         watch: Option<&CallWatch>,
     ) -> Result<bool, HttpError> {
-        let mut rest = head.with_body(body, std::mem::take(&mut self.room));
+        let mut rest = head.with_body(body, spare::text());
         let mut begun = false;
         let sent = std::future::poll_fn(|context| {
             loop {
@@ -251,7 +249,7 @@ impl HttpConnection {
         {
             watch.mark_unsent();
         }
-        self.room = rest.into_inner().0.into_inner();
+        spare::keep_text(rest.into_inner().0.into_inner());
         sent
     }
 

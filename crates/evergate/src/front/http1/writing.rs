@@ -7,6 +7,7 @@ use std::task::{Poll, ready};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
+use evergate_runtime::spare;
 use http::StatusCode;
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::time::Instant;
@@ -16,7 +17,6 @@ use super::super::respond::Pieces;
 use super::date;
 use super::patience::Patience;
 use super::request_head::Terms;
-use super::spare;
 
 /// A connection's way out.
 pub(super) struct Writing<W> {

@@ -3,19 +3,23 @@
 
 use std::cell::Cell;
 
+/// Hardly any needs more, and what is kept is kept for ever.
+const LARGEST: usize = 64 * 1024;
+
 thread_local! {
     static TEXT: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 /// An empty text.
-pub(super) fn text() -> Vec<u8> {
-    TEXT.take()
+pub fn text() -> Vec<u8> {
+    // At the end of a thread there is none.
+    TEXT.try_with(Cell::take).unwrap_or_default()
 }
 
 /// For whoever is next.
-pub(super) fn keep_text(mut text: Vec<u8>) {
-    if text.capacity() > 0 {
+pub fn keep_text(mut text: Vec<u8>) {
+    if (1..=LARGEST).contains(&text.capacity()) {
         text.clear();
-        TEXT.set(text);
+        let _ = TEXT.try_with(|spare| spare.set(text));
     }
 }
