@@ -138,7 +138,8 @@ impl Handlers {
 
     /// Takes the notifications that arrive on the own streams of calls that have these handlers, each with the call's
     /// [`number`](crate::CallBuilder::number), unless the call has a
-    /// [sink of its own](crate::CallBuilder::on_notification). Must not block.
+    /// [sink of its own](crate::CallBuilder::on_notification). Must not block. Means nothing to the hub's own handlers, whose
+    /// calls leave them to [`Hub::notifications`](crate::Hub::notifications).
     #[must_use]
     pub fn on_notification(
         mut self,

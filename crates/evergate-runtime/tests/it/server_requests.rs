@@ -105,6 +105,28 @@ async fn notifications_of_a_call_go_to_its_caller_and_others_to_the_hub() {
 }
 
 #[tokio::test]
+async fn calls_that_share_handlers_are_told_apart() {
+    let server = Server::new();
+    let http = HttpServer::start(server.clone()).await;
+    let (_hub, s) = hub(Settings::http(http.url()));
+    let (shared, own): (Arc<Mutex<Vec<_>>>, Arc<Mutex<Vec<_>>>) = Default::default();
+    let sink = shared.clone();
+    let handlers = Handlers::new()
+        .on_notification(move |said, call| sink.lock().unwrap().push((call, said.method)));
+    let handlers = Arc::new(handlers);
+    for number in [7, 8] {
+        let call = s.call_tool("log", json!({})).handlers(handlers.clone());
+        call.number(number).await.unwrap();
+    }
+    let sink = own.clone();
+    let call = s.call_tool("log", json!({})).handlers(handlers).number(9);
+    call.on_notification(move |said| sink.lock().unwrap().push(said.method)).await.unwrap();
+    let message = "notifications/message".to_owned();
+    assert_eq!(*shared.lock().unwrap(), [(Some(7), message.clone()), (Some(8), message.clone())]);
+    assert_eq!(*own.lock().unwrap(), [message], "its own comes first");
+}
+
+#[tokio::test]
 async fn side_state_is_restored_after_a_new_generation() {
     let server = Server::new();
     let http = HttpServer::start(server.clone()).await;
