@@ -131,12 +131,9 @@ impl LineLink {
         let mut pending = inbox.expect(watch);
         let letter = Letter { message, watch: Some(watch.clone()) };
         match self.pen.gather(letter) {
-            Ok(is_first) => {
-                if is_first {
-                    self.write_soon(pending.has_company());
-                }
-                return pending.answer().await;
-            }
+            Ok(true) => self.write_soon(pending.has_company()),
+            // It goes with the first.
+            Ok(false) => {}
             Err(letter) => {
                 let outbound = Outbound { letter: Some(letter), queued: self.pen.queue() };
                 tokio::select! {
@@ -158,7 +155,7 @@ impl LineLink {
     }
 
     /// Writes what has been gathered: now, or after everybody has had a turn who was woken at the same time and may have
-    /// something for this server too. As a task of its own: nobody polls a caller who does not want to be polled.
+    /// something for this server too. As a task of its own: this caller may not be polled for a while, and others wait.
     fn write_soon(self: &Arc<Self>, together: bool) {
         let turn = Turn(self.clone());
         if together {

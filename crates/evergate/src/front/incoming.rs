@@ -7,7 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use evergate_runtime::wire::{self, Malformed, Message, Messages};
+use evergate_runtime::wire::{self, Message, Messages};
 use http_body_util::BodyExt as _;
 use serde::de::IgnoredAny;
 use tokio::time::timeout;
@@ -78,26 +78,18 @@ where
 
 /// The messages in a body: one, or those of a batch.
 pub(super) fn messages(body: &Bytes) -> Result<Messages, Refusal> {
-    checked(body, wire::parse(body))
+    checked(wire::parse(body).map_err(|_| not_a_message(body))?)
 }
 
 /// The same, with what was seen of the params if it is one request.
 pub(super) fn noted_messages(body: &Bytes) -> Result<(Messages, Option<Noted>), Refusal> {
     let mut noted = Noted::default();
     let read = wire::parse_noting(body, |field, place| noted.note(field, place));
-    let mut is_noted = false;
-    let messages = checked(
-        body,
-        read.map(|read| {
-            is_noted = read.1;
-            read.0
-        }),
-    )?;
-    Ok((messages, is_noted.then_some(noted)))
+    let (messages, is_noted) = read.map_err(|_| not_a_message(body))?;
+    Ok((checked(messages)?, is_noted.then_some(noted)))
 }
 
-fn checked(body: &[u8], read: Result<Messages, Malformed>) -> Result<Messages, Refusal> {
-    let messages = read.map_err(|_| not_a_message(body))?;
+fn checked(messages: Messages) -> Result<Messages, Refusal> {
     if messages.is_empty() || !messages.iter().all(has_proper_id) {
         return Err(Refusal::NotJsonRpc);
     }
