@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use evergate_runtime::{CallFailure, Outcome, Reason, StateKind};
+use futures_util::future::join_all;
 use serde_json::json;
+use tokio::time::timeout;
 
 use crate::proc::{children, peak_memory};
 use crate::support::*;
@@ -97,6 +99,29 @@ fn a_handshake_that_hangs_is_given_up_and_tried_again() {
         s.disable();
         state(&s, StateKind::Disabled).await;
         assert_eq!(children(), before);
+        shut_down(hub).await;
+    });
+}
+
+/// Together far more than a pipe holds, so that most of it is written in parts, and by whoever is next.
+#[test]
+fn what_many_callers_have_at_once_arrives_whole_and_once() {
+    among_others(async {
+        let (hub, s) = hub(scripted::<&str>([]).max_in_flight(200));
+        connected(&s).await;
+        let echoes = (0..200_usize).map(async |n| {
+            let said = format!("{n} {}", "x".repeat([10, 1_000, 30_000, 100_000][n % 4]));
+            let answer = s.call_tool("echo", json!({ "text": said })).await.unwrap();
+            assert!(text(&answer) == said, "call {n} got another's answer");
+        });
+        timeout(PATIENCE, join_all(echoes)).await.unwrap();
+        let bumps = (0..200).map(async |_| {
+            let answer = s.call_tool("bump", json!({})).await.unwrap();
+            text(&answer).parse::<usize>().unwrap()
+        });
+        let mut counts = timeout(PATIENCE, join_all(bumps)).await.unwrap();
+        counts.sort_unstable();
+        assert!(counts.into_iter().eq(1..=200), "each ran once");
         shut_down(hub).await;
     });
 }
