@@ -81,7 +81,7 @@ struct Waiting {
 pub(crate) struct Pending {
     inbox: Arc<Inbox>,
     id: u64,
-    has_company: bool,
+    has_others: bool,
     /// It has its answer, and no place any more.
     is_over: bool,
     /// Absent where the answer comes another way.
@@ -179,12 +179,12 @@ impl Inbox {
         } else {
             in_flight.add(Waiting { watch: watch.clone(), reply: Some(sender) });
         }
-        let has_company = in_flight.waiting.len() > 1;
+        let has_others = in_flight.waiting.len() > 1;
         drop(in_flight);
         Pending {
             inbox: self.clone(),
             id: watch.id(),
-            has_company,
+            has_others,
             is_over: false,
             reply: Some(reply),
         }
@@ -209,7 +209,7 @@ impl Inbox {
         Pending {
             inbox: self.clone(),
             id: watch.id(),
-            has_company: false,
+            has_others: false,
             is_over: false,
             reply: None,
         }
@@ -515,8 +515,8 @@ impl Waiting {
 
 impl Pending {
     /// Others waited for answers when it began to.
-    pub(crate) fn has_company(&self) -> bool {
-        self.has_company
+    pub(crate) fn has_others(&self) -> bool {
+        self.has_others
     }
 
     /// The answer. Cancel safe; to be awaited until it resolves once.

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::callers::Callers;
 pub(super) use self::inlet::Inlet;
-use self::pen::{Letter, Pen, Queued, Written};
+use self::pen::{Gathered, Letter, Pen, Queued, Written};
 use self::reading::Reading;
 use super::line_splitter::LineSplitter;
 use super::stdio::ChildControl;
@@ -131,9 +131,11 @@ impl LineLink {
         let mut pending = inbox.expect(watch);
         let letter = Letter { message, watch: Some(watch.clone()) };
         match self.pen.gather(letter) {
-            Ok(true) => self.write_soon(pending.has_company()),
+            Ok(Gathered::First) => self.write_soon(pending.has_others()),
             // It goes with the first.
-            Ok(false) => {}
+            Ok(Gathered::Another) => {}
+            // The first may be on a thread that is held up.
+            Ok(Gathered::Last) => self.write_soon(false),
             Err(letter) => {
                 let outbound = Outbound { letter: Some(letter), queued: self.pen.queue() };
                 tokio::select! {

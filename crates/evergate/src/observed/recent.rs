@@ -16,12 +16,14 @@ use crate::sharded::Sharded;
 #[derive(Debug, Default)]
 pub(crate) struct Recent {
     /// Each with its number, in order.
-    rings: Sharded<Mutex<VecDeque<(u64, CallRecord)>>>,
+    rings: Sharded<Mutex<Ring>>,
     /// Of all calls ever.
     count: AtomicU64,
     /// How many are to be kept, as was said last.
     keep: AtomicUsize,
 }
+
+type Ring = VecDeque<(u64, CallRecord)>;
 
 /// Which of them somebody wants to see.
 #[derive(Debug, Default)]
@@ -47,10 +49,7 @@ impl Recent {
         }
         let mut ring = self.rings.own().lock().unwrap_or_else(PoisonError::into_inner);
         ring.push_back((number, record));
-        // Those of other threads may be newer, and then fewer of these are shown.
-        while ring.len() > keep {
-            ring.pop_front();
-        }
+        forget_before(&mut ring, (number + 1).saturating_sub(keep as u64));
     }
 
     /// The newest first.
@@ -59,9 +58,10 @@ impl Recent {
         let first = (self.count.load(Ordering::Relaxed) + 1).saturating_sub(keep);
         let mut found = Vec::new();
         for ring in self.rings.all() {
-            let ring = ring.lock().unwrap_or_else(PoisonError::into_inner);
-            let newest = ring.iter().rev().take_while(|(number, _)| *number >= first);
-            let wanted_ones = newest.filter(|(_, call)| {
+            let mut ring = ring.lock().unwrap_or_else(PoisonError::into_inner);
+            // Its thread may have had nothing to do for long.
+            forget_before(&mut ring, first);
+            let wanted_ones = ring.iter().rev().filter(|(_, call)| {
                 wanted.server.as_ref().is_none_or(|server| **server == *call.server)
                     && wanted.outcome.is_none_or(|outcome| outcome == call.outcome)
             });
@@ -70,6 +70,12 @@ impl Recent {
         found.sort_unstable_by_key(|call| Reverse(call.n));
         found.truncate(wanted.limit);
         found
+    }
+}
+
+fn forget_before(ring: &mut Ring, first: u64) {
+    while ring.front().is_some_and(|(number, _)| *number < first) {
+        ring.pop_front();
     }
 }
 
@@ -165,6 +171,8 @@ mod tests {
         assert_eq!(numbers, [20, 19, 18, 17, 16, 15, 14], "no more than are kept");
         let shown = recent.list(&Wanted { limit: 2, ..Wanted::default() });
         assert_eq!(shown.len(), 2);
+        let kept: usize = recent.rings.all().map(|ring| ring.lock().unwrap().len()).sum();
+        assert_eq!(kept, 7, "and nothing that is not shown, whoever has nothing to do any more");
     }
 
     #[test]

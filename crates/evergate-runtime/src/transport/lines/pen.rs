@@ -47,6 +47,15 @@ struct Ink {
 #[derive(Debug)]
 pub(super) struct Queued(Arc<AtomicUsize>);
 
+/// Which of those that will be written together a letter is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Gathered {
+    First,
+    Another,
+    /// More must not wait.
+    Last,
+}
+
 /// What became of an attempt to write at once.
 #[derive(Debug)]
 pub(super) enum Written {
@@ -56,6 +65,8 @@ pub(super) enum Written {
     Failed,
 }
 
+/// As many as may be queued.
+const MOST: usize = super::OUTBOX;
 /// How much is written at a time, but for a longer message: what a pipe holds.
 const AT_ONCE: usize = 64 * 1024;
 /// How much of the room for lines is kept for the next ones.
@@ -74,15 +85,19 @@ impl Pen {
         Self { gathered: Mutex::default(), ink: Mutex::new(ink), queued: Arc::default() }
     }
 
-    /// Keeps a letter for the next [`Self::write_gathered`], which whoever brings the first one has to see to: says whether
-    /// it is. Gives the letter back if it has to be queued.
-    pub(super) fn gather(&self, letter: Letter) -> Result<bool, Letter> {
+    /// Keeps a letter for the next [`Self::write_gathered`]. Whoever brings the first has to see to that, and so has, at once,
+    /// whoever brings the last that there is room for. Gives the letter back if it has to be queued.
+    pub(super) fn gather(&self, letter: Letter) -> Result<Gathered, Letter> {
         if self.queued.load(Ordering::Acquire) > 0 {
             return Err(letter);
         }
         let mut gathered = self.gathered();
         gathered.push(letter);
-        Ok(gathered.len() == 1)
+        Ok(match gathered.len() {
+            1 => Gathered::First,
+            MOST.. => Gathered::Last,
+            _ => Gathered::Another,
+        })
     }
 
     /// Writes what has been gathered, as far as the server takes it. Never blocks.
@@ -272,7 +287,7 @@ mod tests {
         let pen = Pen::new(stream);
         let (first, watch) = letter(1, "first\nmessage");
         let (late, unsent) = letter(2, "second");
-        assert_eq!(pen.gather(first).ok(), Some(true));
+        assert_eq!(pen.gather(first).ok(), Some(Gathered::First));
         let Written::Part(queued) = pen.write_gathered() else { panic!("a part") };
         assert!(watch.is_sent());
         let late = pen.gather(late).unwrap_err();
@@ -283,10 +298,10 @@ mod tests {
         read.unwrap();
         assert_eq!(&heard, b"first message\nsecond\n");
         drop(queued);
-        assert_eq!(pen.gather(letter(3, "third").0).ok(), Some(true));
+        assert_eq!(pen.gather(letter(3, "third").0).ok(), Some(Gathered::First));
         assert!(matches!(pen.write_gathered(), Written::All));
         pen.put_down();
-        assert_eq!(pen.gather(letter(4, "fourth").0).ok(), Some(true));
+        assert_eq!(pen.gather(letter(4, "fourth").0).ok(), Some(Gathered::First));
         assert!(matches!(pen.write_gathered(), Written::Failed));
     }
 
@@ -296,8 +311,8 @@ mod tests {
         let pen = Pen::new(stream);
         let letters = [letter(1, "one"), letter(2, "two"), letter(3, "three")];
         let watches = letters.each_ref().map(|(_, watch)| watch.clone());
-        let firsts = letters.map(|(letter, _)| pen.gather(letter).unwrap());
-        assert_eq!(firsts, [true, false, false]);
+        let gathered = letters.map(|(letter, _)| pen.gather(letter).unwrap());
+        assert_eq!(gathered, [Gathered::First, Gathered::Another, Gathered::Another]);
         assert!(watches.iter().all(|watch| !watch.is_sent()));
         assert!(!watches[1].give_up());
         assert!(matches!(pen.write_gathered(), Written::All));
@@ -326,6 +341,17 @@ mod tests {
         assert_eq!(&heard, b"one\ntwo\n");
         drop(pen);
         assert_eq!(server.read(&mut heard).await.unwrap(), 0, "and nothing after it");
+    }
+
+    #[tokio::test]
+    async fn no_more_are_gathered_than_may_be_queued() {
+        let (stream, _server) = duplex(64 * 1024);
+        let pen = Pen::new(stream);
+        let places: Vec<_> =
+            (0..MOST as u64).map(|n| pen.gather(letter(n, "x").0).unwrap()).collect();
+        assert_eq!(places.iter().position(|place| *place == Gathered::Last), Some(MOST - 1));
+        assert!(matches!(pen.write_gathered(), Written::All));
+        assert_eq!(pen.gather(letter(0, "x").0).ok(), Some(Gathered::First));
     }
 
     #[tokio::test]
