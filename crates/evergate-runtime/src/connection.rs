@@ -4,6 +4,7 @@ mod attribution;
 mod call_watch;
 mod dialect;
 mod handshake;
+mod in_flight;
 mod inbox;
 mod reporter;
 mod stale_lists;
@@ -28,7 +29,9 @@ pub(crate) use stale_lists::ListKind;
 
 use crate::error::SharedError;
 use crate::lifecycle::{Budget, Generation, Manner};
+use crate::own::Own;
 use crate::protocol::{self, method};
+use crate::sharded::Apart;
 use crate::tally::Tally;
 use crate::tasks::Tasks;
 use crate::transport::{Answer, Link, Received, SendFailure, TakesPieces, TransportError};
@@ -44,7 +47,8 @@ pub(crate) struct Connection {
     reporter: Reporter,
     tasks: Tasks,
     opened_at: Instant,
-    next_id: AtomicU64,
+    /// Every request writes to it and to nothing else here.
+    next_id: Apart<AtomicU64>,
     /// No longer the connection that serves calls.
     detached: CancellationToken,
     /// Ends every call still under way.
@@ -61,7 +65,7 @@ pub(crate) struct Connection {
 /// The right to use one connection. While it is held the connection is not closed, only cut off if it must be.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    connection: Arc<Connection>,
+    connection: Own<Connection>,
 }
 
 /// Ends a sending, however it ends, and tells the server about a request that its caller gave up on.
@@ -96,7 +100,7 @@ impl Connection {
             reporter,
             tasks,
             opened_at: Instant::now(),
-            next_id: AtomicU64::new(handshake::FIRST_ID),
+            next_id: Apart(AtomicU64::new(handshake::FIRST_ID)),
             detached: CancellationToken::new(),
             cut: CancellationToken::new(),
             leases: Tally::default(),
@@ -127,12 +131,15 @@ impl Connection {
     }
 
     pub(crate) fn lease(self: &Arc<Self>) -> Lease {
-        Lease::of(self.clone())
+        Lease::of(Own::new(self.clone()))
     }
 
     /// A new request under an id this connection has never used.
     pub(crate) fn watch(&self, track: Option<Arc<CallTrack>>) -> Arc<CallWatch> {
-        Arc::new(CallWatch::new(self.next_id.fetch_add(1, Ordering::Relaxed), track))
+        // One after the other, whatever thread they come from, and yet each tells whose it is.
+        let id =
+            self.next_id.0.fetch_add(in_flight::ID_STEP, Ordering::Relaxed) + in_flight::own_part();
+        Arc::new(CallWatch::new(id, track))
     }
 
     /// A request as this server understands it.
@@ -184,7 +191,7 @@ impl Connection {
 
     /// Requests made on it so far.
     pub(crate) fn requests(&self) -> u64 {
-        self.next_id.load(Ordering::Relaxed)
+        self.next_id.0.load(Ordering::Relaxed)
     }
 
     /// Calls are under way on it.
@@ -248,7 +255,8 @@ impl Connection {
 
     /// Notes that a call was answered; only news reaches the driver.
     pub(crate) async fn note_answer(&self) {
-        if self.struck.swap(false, Ordering::Relaxed) {
+        // Only to look takes it from nobody.
+        if self.has_strikes() && self.struck.swap(false, Ordering::Relaxed) {
             self.reporter.health(Budget::Rpc, None).await;
         }
     }
@@ -292,7 +300,7 @@ impl Drop for Connection {
 // === impl Lease ===
 
 impl Lease {
-    pub(crate) fn of(connection: Arc<Connection>) -> Self {
+    pub(crate) fn of(connection: Own<Connection>) -> Self {
         connection.leases.add();
         Self { connection }
     }
@@ -314,7 +322,7 @@ impl std::ops::Deref for Lease {
 
 impl Clone for Lease {
     fn clone(&self) -> Self {
-        self.connection.lease()
+        Self::of(self.connection.clone())
     }
 }
 

@@ -171,7 +171,7 @@ impl Driver {
         for connection in self.connections.values() {
             connection.abandon();
         }
-        self.slot.published.send_modify(|published| {
+        self.slot.publish(|published| {
             let status = Status { state: StateKind::Disabled, ..Status::clone(&published.status) };
             *published = Published { status: Arc::new(status), connection: None, candidate: None };
         });
@@ -432,7 +432,7 @@ impl Driver {
             returning: lifecycle.is_returning(),
         };
         let status = Arc::new(self.slot.with_live_numbers(&status));
-        self.slot.published.send_modify(|published| {
+        self.slot.publish(|published| {
             *published = Published { status, connection, candidate };
             if let Some(transition) = transition
                 // The name may be another's by now.

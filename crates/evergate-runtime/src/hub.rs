@@ -69,7 +69,7 @@ impl Hub {
     /// A handle to one server: valid through every reconnect, disable and enable, until it is removed or replaced.
     pub fn server(&self, name: &str) -> Result<ServerHandle, UnknownServer> {
         let slot = self.table.get(name).ok_or_else(|| UnknownServer(name.to_owned()))?;
-        Ok(ServerHandle::new(slot))
+        Ok(ServerHandle::of(slot))
     }
 
     /// Handles to all servers, in the order they were configured or added.

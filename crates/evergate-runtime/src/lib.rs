@@ -43,10 +43,12 @@ mod handlers;
 mod hub;
 mod lifecycle;
 mod observe;
+mod own;
 mod protocol;
 mod retry;
 mod server;
 mod settings;
+mod sharded;
 mod slot;
 pub mod spare;
 mod tally;
@@ -66,10 +68,14 @@ pub use lifecycle::{Generation, OnExhausted, Reason, Restart, StateKind};
 pub use observe::{
     AttemptEnd, Dialed, Happening, HubEvent, Notification, RateLimited, Status, Transition,
 };
+#[doc(hidden)]
+pub use own::{Own, PerThread};
 pub use protocol::{ProtocolVersion, RawJson, RpcError};
 pub use retry::{Backoff, InvalidBackoff, Outcome, ReconnectLimiter, Replay};
 pub use server::{ServerHandle, StatusWatch, SubscribeError};
 pub use settings::{HttpKind, InvalidSettings, Problem, Profile, Settings};
+#[doc(hidden)]
+pub use sharded::Sharded;
 pub use transport::{DialedStream, Dialer, MemoryConnector};
 
 /// Messages and the decoders of what is sent, for fuzzing and for those who need only them.

@@ -10,6 +10,7 @@ use tokio::time::{error::Elapsed, timeout};
 use crate::call::CallBuilder;
 use crate::error::{CallError, CallFailure};
 use crate::observe::Status;
+use crate::own::Own;
 use crate::protocol::{ProtocolVersion, RawJson, RpcError, code, is_log_level, method};
 use crate::retry::Outcome;
 use crate::slot::{Published, Slot};
@@ -17,7 +18,7 @@ use crate::slot::{Published, Slot};
 /// One configured server.
 #[derive(Debug, Clone)]
 pub struct ServerHandle {
-    slot: Arc<Slot>,
+    slot: Own<Slot>,
 }
 
 /// Follows the status of one server.
@@ -45,6 +46,10 @@ pub enum SubscribeError {
 
 impl ServerHandle {
     pub(crate) fn new(slot: Arc<Slot>) -> Self {
+        Self::of(Own::new(slot))
+    }
+
+    pub(crate) fn of(slot: Own<Slot>) -> Self {
         Self { slot }
     }
 

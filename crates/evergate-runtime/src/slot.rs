@@ -7,8 +7,8 @@ mod retirement;
 mod side_state;
 mod subscription;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
@@ -28,7 +28,9 @@ use crate::ending::Ending;
 use crate::entrusted::Entrusted;
 use crate::lifecycle::{Reason, StateKind};
 use crate::observe::{HubEvent, Notification, Status, Witness};
+use crate::own::Own;
 use crate::settings::Checked;
+use crate::sharded::Sharded;
 use crate::tally::Tally;
 use crate::tasks::Tasks;
 use crate::transport::StderrTail;
@@ -50,7 +52,9 @@ pub(crate) struct Slot {
     pub(crate) held: AtomicUsize,
     /// Of those that are held, those that wait for others to end.
     pub(crate) queued: AtomicUsize,
-    pub(crate) in_flight: AtomicUsize,
+    pub(crate) in_flight: Sharded<AtomicUsize>,
+    /// What the driver published last, as each thread has it.
+    current: Sharded<Mutex<Option<Own<Connection>>>>,
     pub(crate) rate: RateGate,
     pub(crate) retirement: Retirement,
     pub(crate) shared: Arc<Shared>,
@@ -109,7 +113,8 @@ impl Slot {
             permits: Arc::new(Semaphore::new(settings.max_in_flight)),
             held: AtomicUsize::new(0),
             queued: AtomicUsize::new(0),
-            in_flight: AtomicUsize::new(0),
+            in_flight: Sharded::default(),
+            current: Sharded::default(),
             rate: RateGate::new(&settings),
             retirement: Retirement::default(),
             settings: Arc::new(settings),
@@ -123,6 +128,26 @@ impl Slot {
         self.shared.closing.has_begun() || self.retirement.has_begun()
     }
 
+    /// The connection that serves calls, without a look at what other threads look at too.
+    pub(crate) fn connection(&self) -> Option<Own<Connection>> {
+        let mut current = self.current.own().lock().unwrap_or_else(PoisonError::into_inner);
+        if current.is_none() {
+            // While it is locked: what is published meanwhile takes it away again.
+            *current = self.published.borrow().connection.clone().map(Own::new);
+        }
+        current.clone()
+    }
+
+    /// For the driver alone.
+    pub(crate) fn publish(&self, change: impl FnOnce(&mut Published)) {
+        self.published.send_modify(change);
+        for current in self.current.all() {
+            let before = current.lock().unwrap_or_else(PoisonError::into_inner).take();
+            // Not while it is locked: it may be the last.
+            drop(before);
+        }
+    }
+
     /// The published status with the numbers that change without a transition.
     pub(crate) fn status(&self) -> Status {
         let published = self.published.borrow().status.clone();
@@ -134,7 +159,7 @@ impl Slot {
         Status {
             held: self.held.load(Ordering::Relaxed),
             queued: self.queued.load(Ordering::Relaxed),
-            in_flight: self.in_flight.load(Ordering::Relaxed),
+            in_flight: self.in_flight.sum(),
             rate_limited: self.rate.status(),
             stderr_tail,
             stderr_lines,

@@ -32,7 +32,6 @@ mod remedy;
 mod safe_write;
 mod sealed;
 mod serve;
-mod sharded;
 mod state;
 mod tasks;
 mod telemetry;

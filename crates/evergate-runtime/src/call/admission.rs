@@ -11,6 +11,7 @@ use super::{Call, Report};
 use crate::connection::{Connection, Lease};
 use crate::error::CallFailure;
 use crate::lifecycle::{Generation, StateKind};
+use crate::own::Own;
 use crate::slot::{Probe, Published, Slot, Underway};
 
 /// The right to send one request on one connection.
@@ -23,7 +24,7 @@ pub(super) struct Admitted {
 
 /// One of the places that a server has for calls, for as long as the call is with it.
 struct Place {
-    slot: Arc<Slot>,
+    slot: Own<Slot>,
     is_counted: bool,
 }
 
@@ -50,8 +51,8 @@ impl Call {
         let slot = &self.slot;
         if !slot.shared.closing.has_begun()
             && !slot.retirement.has_begun()
-            && let Some(connection) =
-                newer(&slot.published.borrow(), slot.commands.underway(), after)
+            && let Some(connection) = slot.connection()
+            && is_newer(&connection, slot.commands.underway(), after)
             && let Ok(permit) = slot.permits.try_acquire()
         {
             permit.forget();
@@ -101,7 +102,7 @@ impl Call {
                 View::Ready(connection) => {
                     if let Some(permit) = permit.take() {
                         permit.forget();
-                        return self.admitted(connection, self.place());
+                        return self.admitted(Own::new(connection), self.place());
                     }
                     queued.get_or_insert_with(|| Held::counted(&slot.queued));
                 }
@@ -141,7 +142,7 @@ impl Call {
         }
     }
 
-    fn admitted(&self, connection: Arc<Connection>, place: Place) -> Result<Admitted, CallFailure> {
+    fn admitted(&self, connection: Own<Connection>, place: Place) -> Result<Admitted, CallFailure> {
         let probe = if self.keeps_alive { Ok(None) } else { self.slot.pass_rate_gate() };
         let probe = probe.map_err(|retry_in| CallFailure::RateLimited { retry_in })?;
         Ok(Admitted { lease: Lease::of(connection), probe, _place: place })
@@ -152,7 +153,7 @@ impl Call {
         // Whether anybody uses the server is not for a ping to decide.
         let is_counted = !self.keeps_alive;
         if is_counted {
-            self.slot.in_flight.fetch_add(1, Ordering::Relaxed);
+            self.slot.in_flight.own().fetch_add(1, Ordering::Relaxed);
         }
         Place { slot: self.slot.clone(), is_counted }
     }
@@ -201,11 +202,12 @@ fn newer(
     underway: Underway,
     after: Option<Generation>,
 ) -> Option<Arc<Connection>> {
-    if matches!(underway, Underway::Stop | Underway::Restart) {
-        return None;
-    }
-    let connection = published.connection.as_ref();
-    connection.filter(|found| after.is_none_or(|after| found.generation() > after)).cloned()
+    published.connection.clone().filter(|found| is_newer(found, underway, after))
+}
+
+fn is_newer(connection: &Connection, underway: Underway, after: Option<Generation>) -> bool {
+    !matches!(underway, Underway::Stop | Underway::Restart)
+        && after.is_none_or(|after| connection.generation() > after)
 }
 
 fn not_connected(published: &Published, waited: Duration) -> CallFailure {
@@ -224,7 +226,7 @@ fn not_connected(published: &Published, waited: Duration) -> CallFailure {
 impl Drop for Place {
     fn drop(&mut self) {
         if self.is_counted {
-            self.slot.in_flight.fetch_sub(1, Ordering::Relaxed);
+            self.slot.in_flight.own().fetch_sub(1, Ordering::Relaxed);
         }
         self.slot.permits.add_permits(1);
     }

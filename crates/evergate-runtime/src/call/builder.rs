@@ -18,6 +18,7 @@ use crate::connection::{CallTrack, Company, Progress};
 use crate::error::CallError;
 use crate::handlers::Handlers;
 use crate::observe::Notification;
+use crate::own::Own;
 use crate::protocol::{RawJson, method};
 use crate::retry::Replay;
 use crate::settings::{LONGEST, is_reserved};
@@ -26,7 +27,7 @@ use crate::slot::Slot;
 /// A call to one server, sent when awaited.
 #[must_use = "a call does nothing until it is awaited"]
 pub struct CallBuilder {
-    slot: Arc<Slot>,
+    slot: Own<Slot>,
     request: Request,
     timeout: Option<Duration>,
     max_timeout: Option<Duration>,
@@ -42,16 +43,16 @@ pub struct CallBuilder {
 // === impl CallBuilder ===
 
 impl CallBuilder {
-    pub(crate) fn tool(slot: Arc<Slot>, name: String, arguments: RawJson) -> Self {
+    pub(crate) fn tool(slot: Own<Slot>, name: String, arguments: RawJson) -> Self {
         Self::new(slot, Request::Tool { name, arguments })
     }
 
-    pub(crate) fn raw_tool(slot: Arc<Slot>, name: Arc<str>, params: RawJson) -> Self {
+    pub(crate) fn raw_tool(slot: Own<Slot>, name: Arc<str>, params: RawJson) -> Self {
         Self::new(slot, Request::RawTool { name, params })
     }
 
     pub(crate) fn other(
-        slot: Arc<Slot>,
+        slot: Own<Slot>,
         method: Cow<'static, str>,
         params: Option<RawJson>,
     ) -> Self {
@@ -60,13 +61,13 @@ impl CallBuilder {
 
     /// Asks whether the server is there, now or not at all. Those without a handshake have no such method, and are asked
     /// what they are.
-    pub(crate) fn ping(slot: Arc<Slot>) -> Self {
+    pub(crate) fn ping(slot: Own<Slot>) -> Self {
         let timeout = slot.settings.list_timeout;
         let ping = Self::other(slot, method::PING.into(), None).deadline(timeout);
         Self { keeps_alive: true, hold: Some(Duration::ZERO), ..ping }
     }
 
-    fn new(slot: Arc<Slot>, request: Request) -> Self {
+    fn new(slot: Own<Slot>, request: Request) -> Self {
         Self {
             slot,
             request,

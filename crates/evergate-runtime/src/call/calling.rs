@@ -1,18 +1,18 @@
 //! A call is counted from the moment it is made.
 
 use std::ops::Deref;
-use std::sync::Arc;
 
+use crate::own::Own;
 use crate::slot::Slot;
 
 /// The slot a call is for. Whoever ends the server or the hub waits until it is dropped.
 #[derive(Debug)]
-pub(super) struct Calling(Arc<Slot>);
+pub(super) struct Calling(Own<Slot>);
 
 // === impl Calling ===
 
 impl Calling {
-    pub(super) fn to(slot: Arc<Slot>) -> Self {
+    pub(super) fn to(slot: Own<Slot>) -> Self {
         slot.shared.calls.add();
         slot.retirement.count_call();
         Self(slot)
@@ -20,9 +20,9 @@ impl Calling {
 }
 
 impl Deref for Calling {
-    type Target = Arc<Slot>;
+    type Target = Own<Slot>;
 
-    fn deref(&self) -> &Arc<Slot> {
+    fn deref(&self) -> &Own<Slot> {
         &self.0
     }
 }

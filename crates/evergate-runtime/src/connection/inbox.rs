@@ -1,6 +1,6 @@
 //! Everything a server sends that is not the response to its own POST: answers by id, requests, notifications.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::attribution::Asked;
 use super::call_watch::CallWatch;
+use super::in_flight::{InFlight, Waiting};
 use super::stale_lists::{ListKind, StaleLists};
 use crate::handlers::{Handlers, ServerRequest};
 use crate::lifecycle::Generation;
@@ -25,7 +26,7 @@ use crate::transport::{Answer, Link, SendFailure, Sign, TransportError};
 pub(crate) struct Inbox {
     context: InboxContext,
     generation: Generation,
-    in_flight: Mutex<InFlight>,
+    in_flight: InFlight,
     /// What we asked to hear of changes with, by our id, each until the server has taken it up.
     listens: Mutex<HashMap<u64, Option<oneshot::Sender<Honoured>>>>,
     /// The server's requests that are being handled, by its id for them.
@@ -59,27 +60,10 @@ pub(crate) struct Garbage {
     newest: Mutex<Option<String>>,
 }
 
-#[derive(Debug, Default)]
-struct InFlight {
-    /// In order, so that no number need be hashed.
-    waiting: BTreeMap<u64, Waiting>,
-    /// The connection is being ended: whoever still comes must not wait.
-    is_cut_off: bool,
-    /// Set when no answer can come any more.
-    broken: Option<TransportError>,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    watch: Arc<CallWatch>,
-    /// Absent where the answer comes as the response to the request's own POST.
-    reply: Option<oneshot::Sender<Result<Answer, SendFailure>>>,
-}
-
 /// A place in the in-flight table; given up when dropped.
 #[derive(Debug)]
-pub(crate) struct Pending {
-    inbox: Arc<Inbox>,
+pub(crate) struct Pending<'a> {
+    inbox: &'a Inbox,
     id: u64,
     has_others: bool,
     /// It has its answer, and no place any more.
@@ -135,7 +119,7 @@ impl Inbox {
         Self {
             context,
             generation,
-            in_flight: Mutex::default(),
+            in_flight: InFlight::default(),
             listens: Mutex::default(),
             handling: Mutex::default(),
             asks_nothing: AtomicBool::new(false),
@@ -149,14 +133,7 @@ impl Inbox {
 
     /// Ends every wait for an answer, and whatever is being done for the server.
     pub(crate) fn close(&self) {
-        let cut_off: Vec<Arc<CallWatch>> = {
-            let mut in_flight = self.in_flight();
-            in_flight.is_cut_off = true;
-            in_flight.waiting.values().map(|waiting| waiting.watch.clone()).collect()
-        };
-        for watch in cut_off {
-            watch.cut_off();
-        }
+        self.in_flight.cut_off();
         self.over.cancel();
     }
 
@@ -170,24 +147,11 @@ impl Inbox {
     }
 
     /// Expects the answer to a request by its id.
-    pub(crate) fn expect(self: &Arc<Self>, watch: &Arc<CallWatch>) -> Pending {
+    pub(crate) fn expect(&self, watch: &Arc<CallWatch>) -> Pending<'_> {
         let (sender, reply) = oneshot::channel();
-        let mut in_flight = self.in_flight();
-        if let Some(error) = &in_flight.broken {
-            // Cannot fail: we hold the receiver.
-            let _ = sender.send(Err(SendFailure::broken(false, error.clone())));
-        } else {
-            in_flight.add(Waiting { watch: watch.clone(), reply: Some(sender) });
-        }
-        let has_others = in_flight.waiting.len() > 1;
-        drop(in_flight);
-        Pending {
-            inbox: self.clone(),
-            id: watch.id(),
-            has_others,
-            is_over: false,
-            reply: Some(reply),
-        }
+        let waiting = Waiting { watch: watch.clone(), reply: Some(sender) };
+        let has_others = self.in_flight.add_unless_broken(waiting);
+        Pending { inbox: self, id: watch.id(), has_others, is_over: false, reply: Some(reply) }
     }
 
     /// From here on the server may not ask for anything by itself: since 2026-07-28 it does so by its results.
@@ -204,35 +168,26 @@ impl Inbox {
 
     /// Follows a request whose answer comes another way: for its progress, for what the server asks because of it, and
     /// for the end of the connection.
-    pub(crate) fn follow(self: &Arc<Self>, watch: &Arc<CallWatch>) -> Pending {
-        self.in_flight().add(Waiting { watch: watch.clone(), reply: None });
-        Pending {
-            inbox: self.clone(),
-            id: watch.id(),
-            has_others: false,
-            is_over: false,
-            reply: None,
-        }
+    pub(crate) fn follow(&self, watch: &Arc<CallWatch>) -> Pending<'_> {
+        self.in_flight.add(Waiting { watch: watch.clone(), reply: None });
+        Pending { inbox: self, id: watch.id(), has_others: false, is_over: false, reply: None }
     }
 
     /// No answer will come any more, and why; what waits is ended by [`Self::fail_all`].
     pub(crate) fn set_broken(&self, error: &TransportError) {
-        self.in_flight().broken = Some(error.clone());
+        self.in_flight.set_broken(error);
     }
 
     /// Why no answer will come any more, if that is so.
     pub(crate) fn broken(&self) -> Option<TransportError> {
-        self.in_flight().broken.clone()
+        self.in_flight.broken()
     }
 
     /// No answer will come any more: ends every wait, each with what can be said of its request.
     pub(crate) fn fail_all(&self, error: &TransportError) {
-        let waiting = {
-            let mut in_flight = self.in_flight();
-            in_flight.broken = Some(error.clone());
-            std::mem::take(&mut in_flight.waiting)
-        };
-        for Waiting { watch, reply } in waiting.into_values() {
+        // In this order: whoever comes in between is among those.
+        self.in_flight.set_broken(error);
+        for Waiting { watch, reply } in self.in_flight.take_all() {
             if let Some(reply) = reply {
                 // A caller that gave up does not mind.
                 let _ = reply.send(Err(SendFailure::broken(watch.give_up(), error.clone())));
@@ -242,7 +197,7 @@ impl Inbox {
 
     /// Ends the wait for one answer that came and could not be used. That says nothing against the server's health.
     pub(crate) fn fail(&self, id: u64, error: TransportError) {
-        let waiting = self.in_flight().waiting.remove(&id);
+        let waiting = self.in_flight.remove(id);
         if let Some(reply) = waiting.and_then(|waiting| waiting.reply) {
             // A caller that gave up does not mind.
             let _ = reply.send(Err(SendFailure::new(Outcome::Unknown, error, Sign::None)));
@@ -271,7 +226,7 @@ impl Inbox {
 
     fn answer(&self, id: Option<&RawJson>, answer: Answer) {
         let id = id.and_then(|id| id.as_str().trim_matches('"').parse::<u64>().ok());
-        let reply = id.and_then(|id| self.in_flight().waiting.remove(&id)).and_then(|w| w.reply);
+        let reply = id.and_then(|id| self.in_flight.remove(id)).and_then(|w| w.reply);
         // Late answers to cancelled requests are normal, so an answer nobody waits for is not counted as garbage.
         if let Some(reply) = reply {
             // A caller that gave up a moment ago does not mind.
@@ -299,10 +254,8 @@ impl Inbox {
         };
         // Now rather than in the task: by then the call may have ended, and another may be the only one.
         let asked = (method != method::PING).then(|| {
-            let in_flight = self.in_flight();
-            let calls = in_flight.waiting.values().filter(|waiting| waiting.may_be_asked_about());
-            let calls = calls.map(|waiting| &waiting.watch);
-            Asked::because_of(cause, calls, &self.context.handlers)
+            let calls = self.in_flight.watches(Waiting::may_be_asked_about);
+            Asked::because_of(cause, calls.iter(), &self.context.handlers)
         });
         let (inbox, link, cause) = (self.clone(), link.clone(), cause.cloned());
         let withdrawn = CancellationToken::new();
@@ -430,10 +383,8 @@ impl Inbox {
             return;
         };
         let token = token.progress_token.get().trim_matches('"').parse::<u64>();
-        let track = token.ok().and_then(|token| {
-            self.in_flight().waiting.get(&token).and_then(|waiting| waiting.watch.track().cloned())
-        });
-        if let Some(track) = track {
+        let watch = token.ok().and_then(|token| self.in_flight.watch(token));
+        if let Some(track) = watch.as_ref().and_then(|watch| watch.track()) {
             track.progress(params);
         }
     }
@@ -472,10 +423,6 @@ impl Inbox {
         }
     }
 
-    fn in_flight(&self) -> MutexGuard<'_, InFlight> {
-        self.in_flight.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn listens(&self) -> MutexGuard<'_, HashMap<u64, Option<oneshot::Sender<Honoured>>>> {
         self.listens.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -491,17 +438,6 @@ async fn post(link: &Link, response: Bytes, cause: Option<&CallWatch>) {
     }
 }
 
-// === impl InFlight ===
-
-impl InFlight {
-    fn add(&mut self, waiting: Waiting) {
-        if self.is_cut_off {
-            waiting.watch.cut_off();
-        }
-        self.waiting.insert(waiting.watch.id(), waiting);
-    }
-}
-
 // === impl Waiting ===
 
 impl Waiting {
@@ -513,7 +449,7 @@ impl Waiting {
 
 // === impl Pending ===
 
-impl Pending {
+impl Pending<'_> {
     /// Others waited for answers when it began to.
     pub(crate) fn has_others(&self) -> bool {
         self.has_others
@@ -531,10 +467,10 @@ impl Pending {
     }
 }
 
-impl Drop for Pending {
+impl Drop for Pending<'_> {
     fn drop(&mut self) {
         if !self.is_over {
-            self.inbox.in_flight().waiting.remove(&self.id);
+            self.inbox.in_flight.remove(self.id);
         }
     }
 }

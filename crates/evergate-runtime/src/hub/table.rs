@@ -4,6 +4,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Wea
 
 use indexmap::IndexMap;
 
+use crate::own::{Own, PerThread};
 use crate::slot::Slot;
 
 /// The slots of a hub, in the order they came.
@@ -12,7 +13,7 @@ pub(super) struct Table(RwLock<Slots>);
 
 #[derive(Debug, Default)]
 struct Slots {
-    live: IndexMap<Arc<str>, Arc<Slot>>,
+    live: IndexMap<Arc<str>, PerThread<Slot>>,
     /// Taken out, and perhaps not closed yet.
     retired: Vec<Weak<Slot>>,
 }
@@ -23,19 +24,19 @@ pub(super) struct Taken;
 // === impl Table ===
 
 impl Table {
-    pub(super) fn get(&self, name: &str) -> Option<Arc<Slot>> {
-        self.read().live.get(name).cloned()
+    pub(super) fn get(&self, name: &str) -> Option<Own<Slot>> {
+        self.read().live.get(name).map(|slot| slot.own().clone())
     }
 
     pub(super) fn live(&self) -> Vec<Arc<Slot>> {
-        self.read().live.values().cloned().collect()
+        self.read().live.values().map(PerThread::shared).cloned().collect()
     }
 
     /// Those that were taken out and are not gone too.
     pub(super) fn all(&self) -> Vec<Arc<Slot>> {
         let slots = self.read();
         let retired = slots.retired.iter().filter_map(Weak::upgrade);
-        slots.live.values().cloned().chain(retired).collect()
+        slots.live.values().map(PerThread::shared).cloned().chain(retired).collect()
     }
 
     /// `open` is called while the table is locked, so that whoever finds a slot finds all that belongs to it.
@@ -49,7 +50,7 @@ impl Table {
             return Err(Taken);
         }
         let slot = open();
-        slots.live.insert(slot.name.clone(), slot.clone());
+        slots.live.insert(slot.name.clone(), PerThread::new(slot.clone()));
         Ok(slot)
     }
 
@@ -57,8 +58,8 @@ impl Table {
     pub(super) fn replace(&self, open: impl FnOnce() -> Arc<Slot>) -> Arc<Slot> {
         let mut slots = self.write();
         let slot = open();
-        if let Some(old) = slots.live.insert(slot.name.clone(), slot.clone()) {
-            slots.retire(&old);
+        if let Some(old) = slots.live.insert(slot.name.clone(), PerThread::new(slot.clone())) {
+            slots.retire(old.shared());
         }
         slot
     }
@@ -67,8 +68,8 @@ impl Table {
     pub(super) fn remove(&self, name: &str, close: impl FnOnce(&Arc<Slot>)) -> bool {
         let mut slots = self.write();
         let Some(old) = slots.live.shift_remove(name) else { return false };
-        slots.retire(&old);
-        close(&old);
+        slots.retire(old.shared());
+        close(old.shared());
         true
     }
 

@@ -8,6 +8,7 @@ use tokio::time::{Instant, sleep_until};
 use super::Slot;
 use crate::call::CallBuilder;
 use crate::connection::Connection;
+use crate::own::Own;
 use crate::retry::Outcome;
 
 /// How often it is looked whether the connection is used, in the time that it may be idle. Nobody notes when it was: that
@@ -38,7 +39,7 @@ pub(crate) async fn keep_alive(slot: Arc<Slot>, connection: Arc<Connection>) {
         if looked < idle_since + patience {
             continue;
         }
-        let ping = CallBuilder::ping(slot.clone()).into_future();
+        let ping = CallBuilder::ping(Own::new(slot.clone())).into_future();
         let answered = tokio::select! {
             // Who refuses a ping is there.
             result = ping => result.map_or_else(

@@ -2,13 +2,12 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use evergate_runtime::{AttemptEnd, Happening, Reason};
+use evergate_runtime::{AttemptEnd, Happening, Reason, Sharded};
 
 use super::cells::{Counter, Histogram, OWN_TIME, RECOVERY_TIME, SERVER_TIME, WAITING_TIME};
 use super::state_clock::StateClock;
 use crate::admin::model::{CallCounts, CallOutcome};
 use crate::observed::CallRecord;
-use crate::sharded::Sharded;
 
 /// One per server, for as long as it is configured.
 #[derive(Debug)]

@@ -5,12 +5,12 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use evergate_runtime::Sharded;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{CallRecord, unix_ms};
 use crate::admin::model::{CallOutcome, CallReport};
-use crate::sharded::Sharded;
 
 /// The calls, numbered from 1.
 #[derive(Debug, Default)]

@@ -25,7 +25,7 @@ use tokio_util::io::poll_read_buf;
 use super::connect::{BoxError, Connector, Dialer, ServerStream};
 use super::framing::{BadFraming, Framing, Step};
 use super::headers::ContentType;
-use super::pool::Pool;
+use super::pool::{Pool, Shelf};
 use super::request_head::RequestHead;
 use super::response_head::{self, BadHead, LastHead, ResponseHead};
 use crate::connection::CallWatch;
@@ -72,7 +72,8 @@ pub(crate) struct ResponseBody {
     keep_alive: Option<Duration>,
     /// How much is read at once. Grows with what comes: a stream that is silent by nature needs no large buffer.
     room: usize,
-    pool: Arc<Pool>,
+    /// Where its connection belongs.
+    shelf: Arc<Shelf>,
 }
 
 /// Why no response came.
@@ -124,7 +125,8 @@ impl HttpClient {
         body: Bytes,
         watch: Option<&CallWatch>,
     ) -> Result<Response, HttpError> {
-        let mut connection = if let Some(connection) = self.pool.take() {
+        let (kept, shelf) = self.pool.take();
+        let mut connection = if let Some(connection) = kept {
             connection
         } else {
             // Rare, and large.
@@ -151,7 +153,7 @@ impl HttpClient {
             framing,
             keep_alive,
             room: SMALL_READ,
-            pool: self.pool.clone(),
+            shelf,
         };
         if framing.announced() == Some(0) {
             body.finish();
@@ -386,7 +388,7 @@ impl ResponseBody {
         if let Some(connection) = self.connection.take()
             && let Some(kept) = self.keep_alive
         {
-            self.pool.put(connection, kept);
+            self.shelf.put(connection, kept);
         }
     }
 

@@ -1,18 +1,30 @@
 //! Connections between requests.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::{Handle, Id};
 use tokio::time::Instant;
 
 use super::client::HttpConnection;
+use crate::sharded::{Apart, SHARDS};
+
+/// A shelf for each of the first runtimes that come, which many calls on as many threads need not reach for at once; the
+/// rest share the last.
+#[derive(Debug)]
+pub(super) struct Pool {
+    shelves: [OnceLock<(Id, Arc<Shelf>)>; SHARDS],
+    made: Instant,
+    /// When all shelves were looked at last, in seconds since it was made.
+    looked: AtomicU64,
+}
 
 /// The newest is used first, so that those too many grow old together. They are closed when the next one is put beside
-/// them, and all of them with their generation; the lists of a server are asked for every few minutes, so that no burst
-/// leaves sockets behind for long.
+/// them, or, as long as anybody uses the server, a second later; and all of them with their generation. The lists of a server
+/// are asked for every few minutes, so that no burst leaves sockets behind for long.
 #[derive(Debug, Default)]
-pub(super) struct Pool(Mutex<Vec<Idle>>);
+pub(super) struct Shelf(Apart<Mutex<Vec<Idle>>>);
 
 #[derive(Debug)]
 struct Idle {
@@ -32,15 +44,55 @@ const MAX_IDLE: usize = 256;
 // === impl Pool ===
 
 impl Pool {
-    /// A connection that was open a moment ago.
-    pub(super) fn take(&self) -> Option<Box<HttpConnection>> {
-        let here = Handle::current().id();
+    /// A connection that was open a moment ago, and where to put it, or a new one, afterwards.
+    pub(super) fn take(&self) -> (Option<Box<HttpConnection>>, Arc<Shelf>) {
+        let (here, now) = (Handle::current().id(), Instant::now());
+        self.look_after(now);
+        let shelf = self.shelf(here);
+        (shelf.take(here, now), shelf)
+    }
+
+    fn shelf(&self, here: Id) -> Arc<Shelf> {
+        let new = || (here, Arc::default());
+        let own = self.shelves.iter().find_map(|shelf| {
+            let (whose, shelf) = shelf.get_or_init(new);
+            (*whose == here).then_some(shelf)
+        });
+        let last = || &self.shelves[SHARDS - 1].get_or_init(new).1;
+        own.unwrap_or_else(last).clone()
+    }
+
+    /// Closes what is too old on shelves that nobody uses any more, once a second at most.
+    fn look_after(&self, now: Instant) {
+        let seconds = (now - self.made).as_secs();
+        let looked = self.looked.load(Ordering::Relaxed);
+        let is_first =
+            || self.looked.compare_exchange(looked, seconds, Ordering::Relaxed, Ordering::Relaxed);
+        if seconds > looked && is_first().is_ok() {
+            for (_, shelf) in self.shelves.iter().filter_map(OnceLock::get) {
+                shelf.close_expired(now);
+            }
+        }
+    }
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        let shelves = [const { OnceLock::new() }; SHARDS];
+        Self { shelves, made: Instant::now(), looked: AtomicU64::new(0) }
+    }
+}
+
+// === impl Shelf ===
+
+impl Shelf {
+    fn take(&self, here: Id, now: Instant) -> Option<Box<HttpConnection>> {
         loop {
             let mut idle = self.idle();
             let index = idle.iter().rposition(|idle| idle.home == here)?;
             let mut found = idle.remove(index);
             drop(idle);
-            let idle_for = found.since.elapsed();
+            let idle_for = now.saturating_duration_since(found.since);
             let is_usable = idle_for < found.kept
                 && found.connection.is_idle()
                 && (idle_for < ASKED_AFTER || found.connection.is_silent());
@@ -55,16 +107,29 @@ impl Pool {
         let now = Instant::now();
         let found = Idle { home: connection.home, connection, since: now, kept };
         let mut idle = self.idle();
-        let expired = idle.iter().take_while(|idle| now - idle.since >= idle.kept).count();
         let surplus = (idle.len() + 1).saturating_sub(MAX_IDLE);
-        let dropped: Vec<_> = idle.drain(..expired.max(surplus)).collect();
+        let old = expired(&idle, now).max(surplus);
+        let dropped: Vec<_> = idle.drain(..old).collect();
         idle.push(found);
         drop(idle);
         // Closing takes a moment, which nobody has to wait for.
         drop(dropped);
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    fn close_expired(&self, now: Instant) {
+        let mut idle = self.idle();
+        let old = expired(&idle, now);
+        let dropped: Vec<_> = idle.drain(..old).collect();
+        drop(idle);
+        drop(dropped);
     }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<Idle>> {
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How many are too old, from the oldest on.
+fn expired(idle: &[Idle], now: Instant) -> usize {
+    idle.iter().take_while(|idle| now.saturating_duration_since(idle.since) >= idle.kept).count()
 }

@@ -2,19 +2,19 @@
 //! would wait for it.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
 /// So many threads have one of their own. If there are more, some share.
-const SHARDS: usize = 8;
+pub(crate) const SHARDS: usize = 8;
 
 /// Made when a thread first writes: most threads have nothing to say of most servers.
 #[derive(Debug)]
-pub(crate) struct Sharded<T>([OnceLock<Box<Apart<T>>>; SHARDS]);
+pub struct Sharded<T>([OnceLock<Box<Apart<T>>>; SHARDS]);
 
 /// In memory that nothing else is written to: processors fetch two lines of 64 bytes at a time.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Apart<T>(T);
+pub(crate) struct Apart<T>(pub(crate) T);
 
 thread_local! {
     static NUMBER: usize = {
@@ -23,18 +23,39 @@ thread_local! {
     };
 }
 
+/// Which of them are this thread's.
+pub(crate) fn number() -> usize {
+    // At the end of a thread any will do.
+    NUMBER.try_with(|number| *number).unwrap_or_default()
+}
+
 // === impl Sharded ===
 
 impl<T: Default> Sharded<T> {
     /// This thread's.
-    pub(crate) fn own(&self) -> &T {
-        // At the end of a thread any will do.
-        let number = NUMBER.try_with(|number| *number).unwrap_or_default();
-        &self.0[number].get_or_init(Box::default).0
+    pub fn own(&self) -> &T {
+        let shard = &self.0[number()];
+        if let Some(made) = shard.get() {
+            return &made.0;
+        }
+        let made = shard.get_or_init(Box::default);
+        // Whoever looks at all of them and misses this one has said before it looked whatever it said.
+        fence(Ordering::SeqCst);
+        &made.0
     }
 
-    pub(crate) fn all(&self) -> impl Iterator<Item = &T> {
+    /// Those of all threads.
+    pub fn all(&self) -> impl Iterator<Item = &T> {
+        fence(Ordering::SeqCst);
         self.0.iter().filter_map(|shard| shard.get().map(|shard| &shard.0))
+    }
+}
+
+impl Sharded<AtomicUsize> {
+    /// What all threads have counted. One may have counted down what another counted up, so only the sum has a meaning.
+    pub(crate) fn sum(&self) -> usize {
+        let counts = self.all().map(|count| count.load(Ordering::SeqCst));
+        counts.fold(0, usize::wrapping_add)
     }
 }
 
@@ -61,8 +82,12 @@ mod tests {
                 });
             }
         });
-        let sum: usize = counts.all().map(|count| count.load(Ordering::Relaxed)).sum();
-        assert_eq!(sum, 3 * SHARDS * 100);
+        assert_eq!(counts.sum(), 3 * SHARDS * 100);
         assert!(counts.all().count() > 1, "threads have their own");
+        // Whoever counts down need not be who counted up.
+        for _ in 0..3 * SHARDS * 100 {
+            counts.own().fetch_sub(1, Ordering::Relaxed);
+        }
+        assert_eq!(counts.sum(), 0);
     }
 }
