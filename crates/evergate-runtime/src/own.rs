@@ -59,9 +59,12 @@ impl<T> PerThread<T> {
     pub fn own(&self) -> &Own<T> {
         self.own[sharded::number()].get_or_init(|| Own::new(self.shared.clone()))
     }
+}
 
-    /// That of all of them.
-    pub fn shared(&self) -> &Arc<T> {
+impl<T> Deref for PerThread<T> {
+    type Target = Arc<T>;
+
+    fn deref(&self) -> &Arc<T> {
         &self.shared
     }
 }
@@ -74,11 +77,11 @@ mod tests {
     fn copies_are_counted_apart_and_what_they_hold_is_the_same() {
         let things = PerThread::new(Arc::new(7));
         let own = things.own().clone();
-        assert_eq!(Arc::strong_count(things.shared()), 2, "one for this thread");
+        assert_eq!(Arc::strong_count(&things), 2, "one for this thread");
         let copies: Vec<_> = (0..10).map(|_| things.own().clone()).collect();
-        assert_eq!(Arc::strong_count(things.shared()), 2, "whatever the number of copies");
+        assert_eq!(Arc::strong_count(&things), 2, "whatever the number of copies");
         assert!(copies.iter().all(|copy| Arc::ptr_eq(copy, &own) && ***copy == 7));
-        let weak = Arc::downgrade(things.shared());
+        let weak = Arc::downgrade(&things);
         drop((things, copies));
         assert!(weak.upgrade().is_some(), "one is left");
         drop(own);

@@ -40,6 +40,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
+use evergate_runtime::PerThread;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, VARY,
@@ -53,7 +54,7 @@ use crate::dashboard;
 use crate::gateway::Gateway;
 use crate::gateway::error_body::Refusal;
 use body::Response;
-use keys::{Caller, Keyring};
+use keys::{Caller, Denied, Keyring};
 use legacy_sse::SseStreams;
 use origin_guard::OriginGuard;
 use request::{Headers, Request, visible};
@@ -65,7 +66,7 @@ pub(crate) type Reply = Box<Response>;
 /// Everything behind the listener.
 #[derive(Debug)]
 pub(crate) struct Front {
-    pub(crate) gateway: Arc<Gateway>,
+    pub(crate) gateway: PerThread<Gateway>,
     pub(crate) sessions: Sessions,
     pub(crate) place: Place,
     sse: SseStreams,
@@ -127,7 +128,7 @@ impl Front {
         place: Place,
     ) -> Self {
         Self {
-            gateway,
+            gateway: PerThread::new(gateway),
             sessions,
             place,
             sse: SseStreams::default(),
@@ -179,10 +180,9 @@ impl Front {
                 _ => {}
             }
         }
-        let policy = self.policy();
-        let guard = policy.guard_of(face);
         let for_operators = self.is_for_operators(face);
-        let allowed_origin = match guard.check(&request.headers) {
+        let checked = self.policy.load().guard_of(face).check(&request.headers);
+        let allowed_origin = match checked {
             Ok(origin) => origin,
             Err(refused) => {
                 tracing::debug!(what = %refused, "refused");
@@ -197,7 +197,7 @@ impl Front {
         }
         if for_operators && operators::has(request.uri.path()) {
             // Large and rare, and not for other origins.
-            return Box::pin(operators::answer(self, face, &policy, request)).await;
+            return Box::pin(operators::answer(self, face, &self.policy(), request)).await;
         }
         if !for_operators && operators::has(request.uri.path()) {
             return Box::pin(operators::elsewhere(request)).await;
@@ -206,7 +206,7 @@ impl Front {
         let mut reply = if preflight {
             body::empty(StatusCode::NO_CONTENT)
         } else {
-            self.route(face, &policy, request).await
+            self.route(face, request).await
         };
         if let Some(origin) = allowed_origin {
             // Those of a request that was answered may be gone by now, and nobody asks them then.
@@ -215,25 +215,18 @@ impl Front {
         reply
     }
 
-    async fn route<B>(
-        self: &Arc<Self>,
-        face: Face,
-        policy: &Policy,
-        request: &mut Request<B>,
-    ) -> Reply
+    async fn route<B>(self: &Arc<Self>, face: Face, request: &mut Request<B>) -> Reply
     where
         B: http_body::Body<Data = bytes::Bytes> + Send + Unpin,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let caller = match policy.keyring.identify(&request.headers) {
+        let caller = match self.identify(&mut request.headers) {
             Ok(caller) => caller,
             Err(denied) => {
                 tracing::debug!(why = %denied, path = request.uri.path(), "unauthorized");
                 return turned_away(Refusal::Unauthorized, request).await;
             }
         };
-        // From here on the key is nobody's business.
-        policy.keyring.hide(&mut request.headers);
         let path = request.uri.path().trim_end_matches('/');
         // By far most.
         let is_client = face == Face::Public && caller.may_use_mcp();
@@ -250,10 +243,19 @@ impl Front {
         if path == "/health" && matches!(request.method, Method::GET | Method::HEAD) {
             let sees_all = self.is_for_operators(face)
                 && caller.is_admin()
-                && operators::may_come(policy.guard_of(face), &request.headers).is_ok();
+                && operators::may_come(self.policy().guard_of(face), &request.headers).is_ok();
             return health::report(self, &caller, sees_all);
         }
         Box::pin(self.route_others(&path, caller, request)).await
+    }
+
+    fn identify(&self, headers: &mut Headers) -> Result<Caller, Denied> {
+        // Only for a moment: nobody counts who looks at it.
+        let policy = self.policy.load();
+        let caller = policy.keyring.identify(headers)?;
+        // From here on the key is nobody's business.
+        policy.keyring.hide(headers);
+        Ok(caller)
     }
 
     async fn route_others<B>(

@@ -46,9 +46,9 @@ use std::time::{Duration, SystemTime};
 
 use arc_swap::{ArcSwap, Guard};
 use evergate_runtime::{
-    Attribution, Catalog, Ending, Handlers, Held, Hub, HubEvent, InvalidSettings, RawJson,
-    ReconnectLimiter, RpcError, ServerCatalog, ServerHandle, ServerRequest, ShutdownReport,
-    StateKind,
+    Attribution, Catalog, Ending, Handlers, Held, Hub, HubEvent, InvalidSettings, PerThread,
+    RawJson, ReconnectLimiter, RpcError, ServerCatalog, ServerHandle, ServerRequest,
+    ShutdownReport, StateKind,
 };
 use futures_util::future::join_all;
 use http::HeaderMap;
@@ -85,7 +85,7 @@ pub(crate) struct Gateway {
     pub(crate) tasks: Tasks,
     pub(crate) clients: Clients,
     /// The memory that is held for clients.
-    pub(crate) buffers: Arc<Buffers>,
+    pub(crate) buffers: PerThread<Buffers>,
     /// No new requests.
     pub(crate) draining: Ending,
     /// Where servers live, whichever thread asks for them.
@@ -110,7 +110,7 @@ pub(crate) struct Gateway {
     /// Of connections that clients had for themselves.
     pub(crate) past_failures: PastFailures,
     /// What operators are told.
-    pub(crate) observed: Arc<Observed>,
+    pub(crate) observed: PerThread<Observed>,
     first_events: Mutex<Option<Receiver<HubEvent>>>,
     started: Instant,
     started_at: SystemTime,
@@ -169,7 +169,7 @@ impl Gateway {
             principals: Principals::default(),
             limiter,
             past_failures: PastFailures::default(),
-            observed,
+            observed: PerThread::new(observed),
             first_events: Mutex::new(Some(first_events)),
             started: Instant::now(),
             started_at: SystemTime::now(),
@@ -249,7 +249,7 @@ impl Gateway {
         self.clients.add(client);
         // What changed before it was added, nobody has told it.
         news::tell_changes(client, &self.view(client));
-        if client.ended.is_cancelled() {
+        if client.ended.has_begun() {
             // Its end came first.
             self.detach(client);
         }
@@ -436,10 +436,14 @@ impl Client {
 
     /// Whether a server is in the client's scope and its key allows it.
     fn may_use(&self, server: &str) -> bool {
-        let in_scope = match &self.scope {
+        self.sees(server) && self.may_use_server(server)
+    }
+
+    /// Whether a server is in the client's scope.
+    fn sees(&self, server: &str) -> bool {
+        match &self.scope {
             Scope::All => true,
             Scope::One(only) => **only == *server,
-        };
-        in_scope && self.may_use_server(server)
+        }
     }
 }

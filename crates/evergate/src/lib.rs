@@ -13,6 +13,7 @@ mod connect;
 mod dashboard;
 mod demo;
 mod exit_code;
+mod found_here;
 mod front;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]

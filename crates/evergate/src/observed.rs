@@ -11,7 +11,7 @@ mod recorder;
 mod recording;
 
 use std::borrow::Cow;
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, SystemTime};
 
 use evergate_runtime::{
@@ -26,6 +26,7 @@ pub(crate) use recording::{Beginning, Recording};
 
 use crate::admin::model::{CallCounts, CallOutcome, Moment, ServerState};
 use crate::audit::Audit;
+use crate::found_here::FoundHere;
 use crate::front::keys::Caller;
 use crate::hash::HashMap;
 use crate::metrics::{GatewayMetrics, ServerMetrics};
@@ -40,8 +41,12 @@ pub(crate) struct Observed {
     pub(crate) metrics: GatewayMetrics,
     pub(crate) audit: Audit,
     pub(crate) telemetry: Telemetry,
-    pasts: RwLock<HashMap<Arc<str>, Arc<Past>>>,
+    pasts: RwLock<Pasts>,
+    /// For every call.
+    pasts_here: FoundHere<Arc<str>, Past>,
 }
+
+type Pasts = HashMap<Arc<str>, Arc<Past>>;
 
 /// Is told of one server.
 type Told = Box<dyn Fn(Happening) + Send + Sync>;
@@ -98,12 +103,15 @@ impl Observed {
             audit: Audit::default(),
             telemetry: Telemetry::default(),
             pasts: RwLock::default(),
+            pasts_here: FoundHere::default(),
         }
     }
 
     /// A call is over. On the way of every call, so it must not do much.
     pub(crate) fn call_ended(&self, record: CallRecord, keep: usize) {
-        if let Some(past) = self.pasts().get(&record.server) {
+        let server = &record.server;
+        let look = || self.known(server).map(|past| (server.clone(), past));
+        if let Some(past) = self.pasts_here.find(&**server, look) {
             past.metrics.call_ended(&record);
         }
         self.audit.call_ended(&record);
@@ -142,14 +150,11 @@ impl Observed {
     /// A server that is configured no longer has no past.
     pub(crate) fn forget(&self, server: &str) {
         self.pasts.write().unwrap_or_else(PoisonError::into_inner).remove(server);
+        self.pasts_here.forget(server);
     }
 
     fn known(&self, server: &str) -> Option<Arc<Past>> {
-        self.pasts().get(server).cloned()
-    }
-
-    fn pasts(&self) -> RwLockReadGuard<'_, HashMap<Arc<str>, Arc<Past>>> {
-        self.pasts.read().unwrap_or_else(PoisonError::into_inner)
+        self.pasts.read().unwrap_or_else(PoisonError::into_inner).get(server).cloned()
     }
 
     /// The only way to get one: whoever is late finds none.

@@ -170,12 +170,12 @@ fn look_after(
 ) {
     let gateway = &front.gateway;
     tasks.spawn(stop.clone().run_until_cancelled_owned(sweep(front.clone())));
-    tasks.spawn(stop.clone().run_until_cancelled_owned(token_watch::run(gateway.clone())));
-    let closing = close_idle_servers(gateway.clone());
+    tasks.spawn(stop.clone().run_until_cancelled_owned(token_watch::run(Arc::clone(gateway))));
+    let closing = close_idle_servers(Arc::clone(gateway));
     tasks.spawn(stop.clone().run_until_cancelled_owned(closing));
     tasks.spawn(stop.clone().run_until_cancelled_owned(supervisor::stay_alive()));
     if let Some(state) = state {
-        let keeping = keeper::keep_catalogs(state.clone(), gateway.clone());
+        let keeping = keeper::keep_catalogs(state.clone(), Arc::clone(gateway));
         tasks.spawn(stop.clone().run_until_cancelled_owned(keeping));
         let keeping = keeper::keep_sessions(state.clone(), front.clone());
         tasks.spawn(stop.clone().run_until_cancelled_owned(keeping));

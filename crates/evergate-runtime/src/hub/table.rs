@@ -29,14 +29,14 @@ impl Table {
     }
 
     pub(super) fn live(&self) -> Vec<Arc<Slot>> {
-        self.read().live.values().map(PerThread::shared).cloned().collect()
+        self.read().live.values().map(|slot| Arc::clone(slot)).collect()
     }
 
     /// Those that were taken out and are not gone too.
     pub(super) fn all(&self) -> Vec<Arc<Slot>> {
         let slots = self.read();
         let retired = slots.retired.iter().filter_map(Weak::upgrade);
-        slots.live.values().map(PerThread::shared).cloned().chain(retired).collect()
+        slots.live.values().map(|slot| Arc::clone(slot)).chain(retired).collect()
     }
 
     /// `open` is called while the table is locked, so that whoever finds a slot finds all that belongs to it.
@@ -59,7 +59,7 @@ impl Table {
         let mut slots = self.write();
         let slot = open();
         if let Some(old) = slots.live.insert(slot.name.clone(), PerThread::new(slot.clone())) {
-            slots.retire(old.shared());
+            slots.retire(&old);
         }
         slot
     }
@@ -68,8 +68,8 @@ impl Table {
     pub(super) fn remove(&self, name: &str, close: impl FnOnce(&Arc<Slot>)) -> bool {
         let mut slots = self.write();
         let Some(old) = slots.live.shift_remove(name) else { return false };
-        slots.retire(old.shared());
-        close(old.shared());
+        slots.retire(&old);
+        close(&old);
         true
     }
 

@@ -58,7 +58,7 @@ pub(crate) async fn call(
     }
     let arguments = RawJson::from(arguments);
     let mut recording = Recording::begin(
-        gateway,
+        &gateway.observed,
         Beginning {
             client: Arc::from("(operator)"),
             caller: by,

@@ -154,7 +154,7 @@ pub(super) fn too_often(caller: &Caller, message: &Message) -> Option<Reply> {
 /// One message: a request is answered, anything else only taken.
 async fn one(
     front: &Arc<Front>,
-    session: &Arc<Session>,
+    session: &Session,
     (message, noted): (Message, Option<Noted>),
     headers: &mut Headers,
     takes_pieces: bool,
@@ -205,7 +205,7 @@ async fn initialize(
 /// One request: JSON if the answer is quick, else a stream.
 async fn call(
     front: &Arc<Front>,
-    session: &Arc<Session>,
+    session: &Session,
     id: RawJson,
     mut asked: ClientRequest,
     headers: &mut Headers,
@@ -224,7 +224,8 @@ async fn call(
         takes_pieces,
         rounds: None,
     };
-    let (gateway, client, own_id) = (front.gateway.clone(), session.client.clone(), id.clone());
+    let (gateway, client) = (front.gateway.own().clone(), session.client.own().clone());
+    let own_id = id.clone();
     // Its room is there before it is, so that it is made in place: it is large, and most of it is empty at first.
     let room = Box::new_uninit();
     let call = Box::into_pin(Box::write(room, async move {
@@ -261,7 +262,7 @@ async fn call(
 /// Several at once. Their answers come as a stream, each when it is ready.
 fn batch(
     front: &Arc<Front>,
-    session: &Arc<Session>,
+    session: &Session,
     messages: Messages,
     headers: &Headers,
 ) -> Result<Reply, Refusal> {
@@ -313,7 +314,8 @@ fn batch(
         }
     }
     let Some(request) = first else { return Ok(body::empty(StatusCode::ACCEPTED)) };
-    let (gateway, client, own_log) = (front.gateway.clone(), session.client.clone(), log.clone());
+    let (gateway, client) = (front.gateway.own().clone(), session.client.own().clone());
+    let own_log = log.clone();
     front.gateway.tasks.spawn(async move {
         let all = calls.into_iter().map(|(id, method, params)| {
             let (gateway, client, context, log) = (&gateway, &client, &context, &own_log);
@@ -400,7 +402,7 @@ fn first_opening(session: &Session) -> Opening {
 
 fn stream_of(
     front: &Front,
-    session: &Arc<Session>,
+    session: &Session,
     stream: StreamId,
     tail: Tail,
     opening: Opening,

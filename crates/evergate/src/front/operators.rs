@@ -197,7 +197,7 @@ where
         ["api", "v1", "calls"] if reads => calls(gateway, request),
         ["api", "v1", "sessions"] if reads => Ok(ok(&admin::sessions(gateway))),
         ["api", "v1", "events"] if reads => {
-            Ok(body::events(events(gateway.clone(), after(request)?)))
+            Ok(body::events(events(Arc::clone(gateway), after(request)?)))
         }
         ["api", "v1", "log-level"] if reads => {
             Ok(ok(&LogLevel { level: crate::logging::current_level() }))

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
 use bytes::Bytes;
-use evergate_runtime::RawJson;
 use evergate_runtime::wire::Message;
+use evergate_runtime::{Own, RawJson};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -51,9 +51,9 @@ pub(super) struct Piped {
 
 #[derive(Debug, Default)]
 struct State {
-    client: Option<Arc<Client>>,
+    client: Option<Own<Client>>,
     /// On whose behalf requests without a session are made.
-    principal: Option<Arc<Client>>,
+    principal: Option<Own<Client>>,
     /// The stream is over: messages that were on their way find nobody.
     over: bool,
 }
@@ -171,7 +171,7 @@ impl Piped {
             let early: Vec<Bytes> = early.collect();
             myself.send(respond::line(&id, &answer)).await;
             drop(unanswered);
-            let ended = client.ended.clone();
+            let ended = client.ended.token().clone();
             drop(client);
             ended.run_until_cancelled(myself.pass_on(early, news)).await;
         });
@@ -246,7 +246,7 @@ impl Piped {
     }
 
     /// A client that introduces itself again starts anew. `None` if the stream is over.
-    fn introduce(&self, introduction: Introduction, outbox: Outlet) -> Option<Arc<Client>> {
+    fn introduce(&self, introduction: Introduction, outbox: Outlet) -> Option<Own<Client>> {
         let (before, client) = {
             let mut state = self.state();
             let client = self.attach(&state, introduction, outbox)?;
@@ -259,7 +259,7 @@ impl Piped {
     }
 
     /// The client; one that never introduced itself is assumed where that is allowed.
-    fn client_or_assumed(&self) -> Option<Arc<Client>> {
+    fn client_or_assumed(&self) -> Option<Own<Client>> {
         let mut state = self.state();
         if state.client.is_none() {
             let outbox = Outlet::Pipe(self.pipe.clone());
@@ -273,7 +273,7 @@ impl Piped {
         state: &State,
         introduction: Introduction,
         outbox: Outlet,
-    ) -> Option<Arc<Client>> {
+    ) -> Option<Own<Client>> {
         if state.over {
             return None;
         }
@@ -285,14 +285,14 @@ impl Piped {
             outbox,
         ));
         self.gateway.attach(&client, false);
-        Some(client)
+        Some(Own::new(client))
     }
 
     fn caller(&self) -> Caller {
         self.caller.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn client(&self) -> Option<Arc<Client>> {
+    fn client(&self) -> Option<Own<Client>> {
         self.state().client.clone()
     }
 

@@ -8,10 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use evergate_runtime::{Own, PerThread};
 use tokio::time::Instant;
 
 use super::keys::Caller;
 use super::session_id::{SessionFacts, SessionKeys};
+use crate::found_here::FoundHere;
 use crate::gateway::Gateway;
 use crate::gateway::buffers::Buffers;
 use crate::gateway::client::{Client, Introduction, Scope, Uid};
@@ -41,6 +43,8 @@ pub(crate) struct Sessions {
     pub(super) run: u64,
     next_stream: AtomicU64,
     state: Mutex<State>,
+    /// For every request.
+    by_id_here: FoundHere<HeldId, Session>,
 }
 
 #[derive(Debug, Default)]
@@ -57,7 +61,7 @@ struct State {
 /// One of them.
 #[derive(Debug)]
 pub(crate) struct Session {
-    pub(crate) client: Arc<Client>,
+    pub(crate) client: PerThread<Client>,
     id: HeldId,
     /// When it ends in any case.
     until: Instant,
@@ -94,6 +98,7 @@ impl Sessions {
                 u64::from(u32::from_le_bytes([uid[8], uid[9], uid[10], uid[11]])) << 24,
             ),
             state: Mutex::new(state),
+            by_id_here: FoundHere::default(),
         }
     }
 
@@ -104,7 +109,7 @@ impl Sessions {
         caller: Caller,
         server: Option<&str>,
         introduction: Introduction,
-    ) -> Result<(Arc<Session>, String), Refusal> {
+    ) -> Result<(Own<Session>, String), Refusal> {
         let facts = SessionFacts {
             uid: SessionFacts::new_uid(),
             created: unix_now(),
@@ -122,7 +127,7 @@ impl Sessions {
         let session = Session::new(client, id.as_bytes(), LONGEST, true);
         self.install(gateway, &session)?;
         gateway.attach(&session.client, false);
-        Ok((session, id))
+        Ok((Own::new(session), id))
     }
 
     /// The session an id stands for, taken up from an earlier run if need be. An id that was given to another caller,
@@ -133,8 +138,12 @@ impl Sessions {
         id: &[u8],
         caller: &Caller,
         server: Option<&str>,
-    ) -> Result<Arc<Session>, Refusal> {
-        let known = self.state().by_id.get(id).cloned();
+    ) -> Result<Own<Session>, Refusal> {
+        let look = || {
+            let session = self.state().by_id.get(id).cloned()?;
+            Some((session.id.clone(), session))
+        };
+        let known = self.by_id_here.find(id, look);
         if let Some(session) = known {
             let now = Instant::now();
             if !session.is_of(caller, server) || now > session.until {
@@ -157,7 +166,7 @@ impl Sessions {
             let mut state = self.state();
             if let Some(session) = state.live.get(&facts.uid) {
                 session.is_used(caller, Instant::now());
-                return Ok(session.clone());
+                return Ok(Own::new(session.clone()));
             }
             let uid = StoredUid(facts.uid);
             let expired = state.saved.get(&uid).is_some_and(|saved| {
@@ -185,7 +194,7 @@ impl Sessions {
             gateway.take_up(&session.client, saved.level.as_deref(), saved.subscriptions);
         }
         tracing::info!("a session from before was taken up");
-        Ok(session)
+        Ok(Own::new(session))
     }
 
     /// The client gave its session back.
@@ -197,6 +206,7 @@ impl Sessions {
             // At once: it must not be taken up again in between.
             state.remember_end(StoredUid(session.client.uid));
         }
+        self.by_id_here.forget(&session.id);
         gateway.detach(&session.client);
     }
 
@@ -305,7 +315,7 @@ impl fmt::Debug for HeldId {
 impl Session {
     fn new(client: Arc<Client>, id: &[u8], left: Duration, unproven: bool) -> Arc<Self> {
         Arc::new(Self {
-            client,
+            client: PerThread::new(client),
             id: HeldId(id.into()),
             until: Instant::now() + left,
             streams: Mutex::default(),
@@ -326,7 +336,10 @@ impl Session {
     fn is_used(&self, caller: &Caller, now: Instant) {
         self.client.set_caller(caller);
         self.client.touch(now);
-        self.unproven.store(false, Ordering::Relaxed);
+        // Only to look takes it from nobody.
+        if self.unproven.load(Ordering::Relaxed) {
+            self.unproven.store(false, Ordering::Relaxed);
+        }
     }
 
     /// Keeps the stream of a call for a client that comes back for it.
@@ -368,7 +381,7 @@ fn new_client(
     caller: Caller,
     server: Option<&str>,
     introduction: Introduction,
-    buffers: &Arc<Buffers>,
+    buffers: &PerThread<Buffers>,
 ) -> Arc<Client> {
     let outbox = Outlet::Log(Arc::new(EventLog::of_news(buffers)));
     Arc::new(Client::new(uid, caller, scope_of(server), introduction, outbox))

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
+use evergate_runtime::PerThread;
 
 use super::event_log::EventLog;
 
@@ -38,13 +39,14 @@ const MAX_FINISHED: usize = 16 * 1024;
 // === impl Buffers ===
 
 impl Buffers {
-    pub(crate) fn new(limit: usize) -> Arc<Self> {
+    /// Calls on all threads hold on to it.
+    pub(crate) fn new(limit: usize) -> PerThread<Self> {
         let (used, limit) = (AtomicUsize::new(0), AtomicUsize::new(limit));
-        Arc::new(Self { used, limit, finished: Mutex::default() })
+        PerThread::new(Arc::new(Self { used, limit, finished: Mutex::default() }))
     }
 
     /// For what belongs to no gateway.
-    pub(crate) fn unlimited() -> Arc<Self> {
+    pub(crate) fn unlimited() -> PerThread<Self> {
         Self::new(usize::MAX)
     }
 

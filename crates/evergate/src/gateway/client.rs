@@ -2,16 +2,16 @@
 
 use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use evergate_runtime::{Handlers, RawJson, RpcError, ServerRequest, wire};
+use arc_swap::ArcSwap;
+use evergate_runtime::{Ending, Handlers, Own, RawJson, RpcError, ServerRequest, Sharded, wire};
 use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use super::buffers::Buffers;
 use super::event_log::EventLog;
@@ -29,6 +29,9 @@ use crate::hash::HashMap;
 
 /// How long a client may take to answer what no call of its own is behind. Servers have few such questions at a time.
 const UNTIED: Duration = Duration::from_secs(60);
+
+/// Milliseconds: nobody who looks when a client was last heard of looks more closely.
+const HEARD: u64 = 10;
 
 /// Clients choose their names themselves.
 const LONGEST_LABEL: usize = 80;
@@ -79,22 +82,28 @@ pub(crate) struct Client {
     /// What is not about a call of this client's.
     pub(crate) outbox: Outlet,
     pub(crate) private: Arc<PrivateServers>,
-    /// Who answers what servers ask because of its calls, from the first of these on.
-    pub(super) handlers: OnceLock<Arc<Handlers>>,
-    /// Cancelled when the session ends.
-    pub(crate) ended: CancellationToken,
+    /// What its calls on each thread share.
+    pub(super) here: Sharded<Here>,
+    /// The session's.
+    pub(crate) ended: Ending,
     /// What its key may do can change while it is here.
-    caller: RwLock<Caller>,
-    /// Of that caller.
-    rights: AtomicU64,
+    caller: ArcSwap<Caller>,
     /// Of its newest HTTP request: servers of its own may be given some of them.
     headers: RwLock<Option<Arc<HeaderMap>>>,
     capabilities: Value,
+    since: Instant,
+    /// When it was last heard of, in milliseconds since it is there, and not more exactly than [`HEARD`].
+    last_used: AtomicU64,
+    state: Mutex<State>,
+}
+
+/// Of one client, on one thread.
+#[derive(Debug, Default)]
+pub(super) struct Here {
+    /// Who answers what servers ask because of its calls, from the first of these on.
+    pub(super) handlers: OnceLock<Arc<Handlers>>,
     /// What it calls itself, for people.
     label: OnceLock<Arc<str>>,
-    since: Instant,
-    state: Mutex<State>,
-    next_id: AtomicU64,
 }
 
 #[derive(Deserialize, Default)]
@@ -112,7 +121,7 @@ struct State {
     asked: HashMap<u64, Asked>,
     level: Option<Level>,
     announced: Option<Digests>,
-    last_used: Instant,
+    next_id: u64,
 }
 
 #[derive(Debug)]
@@ -136,7 +145,7 @@ struct Underway {
 /// A request of the client's, until it is answered.
 #[derive(Debug)]
 pub(crate) struct CallGuard {
-    client: Arc<Client>,
+    client: Own<Client>,
     id: RawJson,
     pub(crate) number: u64,
     pub(crate) withdrawal: Arc<Withdrawal>,
@@ -166,22 +175,20 @@ impl Client {
             introduction,
             outbox,
             private: Arc::default(),
-            handlers: OnceLock::new(),
-            ended: CancellationToken::new(),
-            rights: AtomicU64::new(caller.rights()),
-            caller: RwLock::new(caller),
+            here: Sharded::default(),
+            ended: Ending::default(),
+            caller: ArcSwap::from_pointee(caller),
             headers: RwLock::default(),
             capabilities,
-            label: OnceLock::new(),
             since: Instant::now(),
+            last_used: AtomicU64::new(0),
             state: Mutex::new(State {
                 calls: HashMap::default(),
                 asked: HashMap::default(),
                 level: None,
                 announced: None,
-                last_used: Instant::now(),
+                next_id: 1,
             }),
-            next_id: AtomicU64::new(1),
         }
     }
 
@@ -218,20 +225,15 @@ impl Client {
 
     /// Whether this is the caller it belongs to, by name.
     pub(crate) fn is_of(&self, caller: &Caller) -> bool {
-        self.known_caller().name() == caller.name()
-    }
-
-    /// What its caller may do, as a number: see [`Caller::rights`].
-    pub(crate) fn rights(&self) -> u64 {
-        self.rights.load(Ordering::Acquire)
+        self.caller.load().name() == caller.name()
     }
 
     pub(crate) fn may_use_server(&self, server: &str) -> bool {
-        self.known_caller().may_use_server(server)
+        self.caller.load().may_use_server(server)
     }
 
     pub(crate) fn caller(&self) -> Caller {
-        self.known_caller().clone()
+        Caller::clone(&self.caller.load())
     }
 
     pub(crate) fn headers(&self) -> Option<Arc<HeaderMap>> {
@@ -244,12 +246,9 @@ impl Client {
     }
 
     pub(crate) fn set_caller(&self, caller: &Caller) {
-        if self.rights() == caller.rights() {
-            return;
+        if self.caller.load().rights() != caller.rights() {
+            self.caller.store(Arc::new(caller.clone()));
         }
-        let mut now = self.caller.write().unwrap_or_else(PoisonError::into_inner);
-        self.rights.store(caller.rights(), Ordering::Release);
-        *now = caller.clone();
     }
 
     /// Whether it said that it can answer this kind of request.
@@ -274,7 +273,7 @@ impl Client {
             let text: String = text.trim().chars().take(LONGEST_LABEL).map(plain).collect();
             if text.is_empty() { Arc::from("(unnamed)") } else { Arc::from(text) }
         };
-        self.label.get_or_init(read).clone()
+        self.here.own().label.get_or_init(read).clone()
     }
 
     /// Tells it from others in what is written down. A part of what is sealed into its session id: nobody can use it.
@@ -290,41 +289,54 @@ impl Client {
 
     /// How long ago it was last heard of.
     pub(crate) fn quiet_for(&self) -> Duration {
-        self.state().last_used.elapsed()
+        self.last_used().elapsed()
     }
 
     pub(crate) fn touch(&self, now: Instant) {
-        self.state().last_used = now;
+        let now = u64::try_from((now - self.since).as_millis()).unwrap_or(u64::MAX);
+        // Calls on several threads only look at it, most of the time.
+        if now.abs_diff(self.last_used.load(Ordering::Relaxed)) >= HEARD {
+            self.last_used.store(now, Ordering::Relaxed);
+        }
+    }
+
+    fn last_used(&self) -> Instant {
+        self.since + Duration::from_millis(self.last_used.load(Ordering::Relaxed))
     }
 
     /// Since when nothing was heard from it. A client with a call under way is not idle.
     pub(crate) fn idle_since(&self) -> Option<Instant> {
-        let state = self.state();
-        state.calls.is_empty().then_some(state.last_used)
+        self.state().calls.is_empty().then(|| self.last_used())
     }
 
     /// Registers a request; `None` if one with this id is under way already.
     pub(crate) fn begin(
-        self: &Arc<Self>,
+        client: &Own<Self>,
         id: &RawJson,
         stream: &Outlet,
         rounds: Option<&Arc<Rounds>>,
     ) -> Option<CallGuard> {
         let withdrawal: Arc<Withdrawal> = Arc::default();
-        let number = self.next_id();
         let (stream, rounds) = (stream.clone(), rounds.cloned());
-        let underway = Underway { number, withdrawal: withdrawal.clone(), stream, rounds };
-        let mut state = self.state();
-        match state.calls.entry(id.clone()) {
+        let mut underway = Underway { number: 0, withdrawal: withdrawal.clone(), stream, rounds };
+        let own_id = id.clone();
+        let mut state = client.state();
+        let State { calls, next_id, .. } = &mut *state;
+        let number = *next_id;
+        match calls.entry(own_id) {
             Entry::Occupied(_) => return None,
-            Entry::Vacant(free) => free.insert(underway),
+            Entry::Vacant(free) => {
+                underway.number = number;
+                free.insert(underway)
+            }
         };
+        *next_id += 1;
         drop(state);
         // Its end may have looked at the calls just before.
-        if self.ended.is_cancelled() {
+        if client.ended.has_begun() {
             withdrawal.give();
         }
-        Some(CallGuard { client: self.clone(), id: id.clone(), number, withdrawal })
+        Some(CallGuard { client: client.clone(), id: id.clone(), number, withdrawal })
     }
 
     pub(crate) fn calls_under_way(&self) -> usize {
@@ -384,7 +396,7 @@ impl Client {
         let patience = if untied { UNTIED } else { Duration::MAX };
         let answer = tokio::select! {
             answer = answer => answer.ok(),
-            () = self.ended.cancelled() => None,
+            () = self.ended.begun() => None,
             () = tokio::time::sleep(patience) => {
                 let message = "the client did not answer in time";
                 return Err(RpcError::with(super::error_body::INTERNAL, message));
@@ -417,7 +429,7 @@ impl Client {
             Kind::Listener(listening) => {
                 if !listening.tell(&self.outbox, method, params) {
                     // It has missed something, and is told by the end that it must look again.
-                    self.ended.cancel();
+                    self.ended.begin();
                 }
             }
             Kind::Principal { .. } => {}
@@ -478,7 +490,7 @@ impl Client {
 
     /// Ends everything that is under way.
     pub(crate) fn end(&self) {
-        self.ended.cancel();
+        self.ended.begin();
         let calls: Vec<_> =
             self.state().calls.values().map(|call| call.withdrawal.clone()).collect();
         // Without the lock: whoever is woken may want it.
@@ -515,12 +527,10 @@ impl Client {
         newest.map(|call| call.stream.clone())
     }
 
-    fn known_caller(&self) -> RwLockReadGuard<'_, Caller> {
-        self.caller.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn next_id(&self) -> u64 {
-        self.next_id.fetch_add(1, Ordering::Relaxed)
+        let mut state = self.state();
+        state.next_id += 1;
+        state.next_id - 1
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -550,9 +560,9 @@ impl Asked {
 
 impl Drop for CallGuard {
     fn drop(&mut self) {
+        self.client.touch(Instant::now());
         let mut state = self.client.state();
         let ended = state.calls.remove(&self.id);
-        state.last_used = Instant::now();
         let asked = !state.asked.is_empty();
         drop(state);
         drop(ended);

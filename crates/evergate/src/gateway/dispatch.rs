@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use evergate_runtime::{CallError, RawJson, ResultStream, RpcError, ServerHandle, StateKind};
+use evergate_runtime::{CallError, Own, RawJson, ResultStream, RpcError, ServerHandle, StateKind};
 use http::HeaderMap;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
@@ -159,7 +159,7 @@ impl Gateway {
     /// Answers one request of a client.
     pub(crate) async fn request(
         self: &Arc<Self>,
-        client: &Arc<Client>,
+        client: &Own<Client>,
         id: &RawJson,
         asked: &mut ClientRequest,
         context: &RequestContext,
@@ -169,7 +169,8 @@ impl Gateway {
         {
             client.set_headers(headers);
         }
-        let Some(guard) = client.begin(id, &context.stream, context.rounds.as_ref()) else {
+        let begun = Client::begin(client, id, &context.stream, context.rounds.as_ref());
+        let Some(guard) = begun else {
             let message = "a request with this id is under way already";
             return Answer::Error(plain(error_body::INVALID_REQUEST, message));
         };

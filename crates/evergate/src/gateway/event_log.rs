@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
+use evergate_runtime::{Own, PerThread};
 
 use super::buffers::Buffers;
 
@@ -31,7 +32,7 @@ const UNREAD: Limit = Limit { messages: 8192, bytes: 16 * 1024 * 1024 };
 pub(crate) struct EventLog {
     state: Mutex<State>,
     unread: Limit,
-    buffers: Arc<Buffers>,
+    buffers: Own<Buffers>,
 }
 
 #[derive(Debug, Default)]
@@ -63,17 +64,17 @@ pub(crate) struct Tail {
 
 impl EventLog {
     /// Of one call.
-    pub(crate) fn of_call(buffers: &Arc<Buffers>) -> Self {
+    pub(crate) fn of_call(buffers: &PerThread<Buffers>) -> Self {
         Self::new(UNREAD, buffers)
     }
 
     /// Of what is said unasked; nobody may be listening.
-    pub(crate) fn of_news(buffers: &Arc<Buffers>) -> Self {
+    pub(crate) fn of_news(buffers: &PerThread<Buffers>) -> Self {
         Self::new(READ, buffers)
     }
 
-    fn new(unread: Limit, buffers: &Arc<Buffers>) -> Self {
-        Self { state: Mutex::default(), unread, buffers: buffers.clone() }
+    fn new(unread: Limit, buffers: &PerThread<Buffers>) -> Self {
+        Self { state: Mutex::default(), unread, buffers: buffers.own().clone() }
     }
 
     /// `false` if nothing more is to come.

@@ -223,7 +223,7 @@ fn begin_recording(
         trace,
         keep: config.gateway.recent_calls,
     };
-    (Recording::begin(gateway, beginning), headers)
+    (Recording::begin(observed, beginning), headers)
 }
 
 /// The call, with what the configuration says of its tool.
@@ -369,7 +369,7 @@ fn shared_handlers(gateway: &Arc<Gateway>, client: &Arc<Client>) -> Arc<Handlers
             }
         })
     };
-    client.handlers.get_or_init(|| Arc::new(handlers())).clone()
+    client.here.own().handlers.get_or_init(|| Arc::new(handlers())).clone()
 }
 
 /// What the server asks because of a call without a session is asked by its result. If all that is known is whose call it is

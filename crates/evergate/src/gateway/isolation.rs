@@ -4,6 +4,7 @@ mod failures;
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -30,6 +31,8 @@ const FINISHING: Duration = Duration::from_secs(60 * 60);
 /// The servers of one client.
 #[derive(Debug, Default)]
 pub(crate) struct PrivateServers {
+    /// Most clients never have any, and need not look further.
+    has_had_any: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -93,7 +96,7 @@ impl PrivateServers {
         server: &Server,
         listed: Option<Arc<ServerCatalog>>,
     ) -> Option<ServerHandle> {
-        if client.ended.is_cancelled() {
+        if client.ended.has_begun() {
             return None;
         }
         let mut state = self.state();
@@ -142,6 +145,7 @@ impl PrivateServers {
             last_catalog,
         };
         state.servers.insert(Arc::from(name), private);
+        self.has_had_any.store(true, Ordering::Release);
         state.changes += 1;
         drop(state);
         if let Some(handle) = &handle {
@@ -199,6 +203,9 @@ impl PrivateServers {
 
     /// Different whenever a view may have to be made anew; 0 for a client without servers of its own.
     pub(super) fn version(&self) -> u64 {
+        if !self.has_had_any.load(Ordering::Acquire) {
+            return 0;
+        }
         let state = self.state();
         if state.servers.is_empty() {
             return 0;

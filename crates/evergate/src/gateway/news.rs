@@ -67,7 +67,7 @@ pub(super) async fn follow(gateway: Arc<Gateway>, client: Arc<Client>, hub: Arc<
     drop(hub);
     loop {
         tokio::select! {
-            () = client.ended.cancelled() => return,
+            () = client.ended.begun() => return,
             changed = catalog.changed() => match changed {
                 Ok(()) => {
                     for client in sharing(&gateway, &client) {

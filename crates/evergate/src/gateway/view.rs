@@ -82,11 +82,13 @@ impl Views {
 impl Gateway {
     pub(crate) fn view(&self, client: &Client) -> Arc<View> {
         let private = client.private.version();
-        let rights = client.rights();
+        // Once: what is built from it must be kept under its number.
+        let caller = client.caller();
+        let rights = caller.rights();
         let stamp_of = |catalog| Stamp { revision: self.revision(), catalog, private, rights };
         if private != 0 {
             let catalog = self.hub.catalog();
-            let build = || self.build(client, &catalog);
+            let build = || self.build(client, &caller, &catalog);
             return client.private.view(stamp_of(catalog.version), build);
         }
         let key = (rights, client.scope.clone());
@@ -98,7 +100,7 @@ impl Gateway {
         let catalog = self.hub.catalog();
         let stamp = stamp_of(catalog.version);
         self.views.find(&key, stamp).unwrap_or_else(|| {
-            let view = Arc::new(self.build(client, &catalog));
+            let view = Arc::new(self.build(client, &caller, &catalog));
             self.views.put(key, stamp, view.clone());
             view
         })
@@ -118,7 +120,7 @@ impl Gateway {
 
     /// What clients saw when the process started.
     pub(super) fn baseline_view(&self, client: &Client) -> View {
-        self.build(client, &self.baseline)
+        self.build(client, &client.caller(), &self.baseline)
     }
 
     /// Whose a tool may be that nobody lists: see [`Self::unlisted_owner`].
@@ -167,23 +169,24 @@ impl Gateway {
         Some((name.clone(), format!("switched off: {why}")))
     }
 
-    fn build(&self, client: &Client, catalog: &Catalog) -> View {
+    fn build(&self, client: &Client, caller: &Caller, catalog: &Catalog) -> View {
         let config = self.config();
         let naming = naming(&config, &client.scope);
         let visible: Vec<(&str, &config::Server, Arc<ServerCatalog>)> = config
             .servers
             .iter()
-            .filter(|(name, server)| server.is_on() && client.may_use(name))
+            .filter(|(name, server)| {
+                server.is_on() && client.sees(name) && caller.may_use_server(name)
+            })
             .filter_map(|(name, server)| {
                 let entry = offered_to(client, catalog, name, server)?;
                 Some((name.as_str(), server, entry))
             })
             .collect();
-        let caller = client.caller();
         let allowed: Vec<_> = visible
             .iter()
             .map(|(name, server, _)| {
-                let (config, caller) = (&config, &caller);
+                let config = &config;
                 move |own: &str, _: &str| {
                     server.tools.allows(own) && caller.may_use_tool(&full_name(config, name, own))
                 }
@@ -196,10 +199,10 @@ impl Gateway {
             .collect();
         let mut view = View::new(Merged::build(&naming, &offers));
         view.hints = [
-            merged_hint(&caller, &offers, |catalog| (&catalog.tools, catalog.hints.tools)),
-            merged_hint(&caller, &offers, |catalog| (&catalog.prompts, catalog.hints.prompts)),
-            merged_hint(&caller, &offers, |catalog| (&catalog.resources, catalog.hints.resources)),
-            merged_hint(&caller, &offers, |catalog| {
+            merged_hint(caller, &offers, |catalog| (&catalog.tools, catalog.hints.tools)),
+            merged_hint(caller, &offers, |catalog| (&catalog.prompts, catalog.hints.prompts)),
+            merged_hint(caller, &offers, |catalog| (&catalog.resources, catalog.hints.resources)),
+            merged_hint(caller, &offers, |catalog| {
                 (&catalog.resource_templates, catalog.hints.resource_templates)
             }),
         ];

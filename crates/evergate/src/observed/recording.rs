@@ -4,14 +4,13 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use evergate_runtime::{CallError, CallFailure, Generation, RawJson, Report};
+use evergate_runtime::{CallError, CallFailure, Generation, Own, PerThread, RawJson, Report};
 use tokio::time::Instant;
 
-use super::CallRecord;
 use super::brief::shortened;
+use super::{CallRecord, Observed};
 use crate::admin::model::CallOutcome;
 use crate::front::keys::Caller;
-use crate::gateway::Gateway;
 use crate::telemetry::{self, CallTrace, Sending};
 
 /// Of an error, so much.
@@ -39,7 +38,7 @@ pub(crate) struct Beginning {
 /// A call under way. Dropped before its end it was given up by its caller.
 #[derive(Debug)]
 pub(crate) struct Recording {
-    gateway: Arc<Gateway>,
+    observed: Own<Observed>,
     /// Taken at its end.
     beginning: Option<Beginning>,
     at: SystemTime,
@@ -55,9 +54,9 @@ pub(crate) struct Recording {
 // === impl Recording ===
 
 impl Recording {
-    pub(crate) fn begin(gateway: &Arc<Gateway>, beginning: Beginning) -> Self {
+    pub(crate) fn begin(observed: &PerThread<Observed>, beginning: Beginning) -> Self {
         Self {
-            gateway: gateway.clone(),
+            observed: observed.own().clone(),
             beginning: Some(beginning),
             at: SystemTime::now(),
             started: Instant::now(),
@@ -147,9 +146,9 @@ impl Recording {
                 last_waited: last_waited.map(since_start),
                 tool_failed: self.tool_failed,
             };
-            self.gateway.observed.telemetry.call_ended(*trace, &record, sending);
+            self.observed.telemetry.call_ended(*trace, &record, sending);
         }
-        self.gateway.observed.call_ended(record, call.keep);
+        self.observed.call_ended(record, call.keep);
     }
 }
 

@@ -3,6 +3,7 @@
 //! An answer is bound to the POST it responds to, whatever id its body carries or lacks. A stream that breaks before
 //! the answer is resumed where the server gave a cursor to resume from; otherwise the outcome is unknown.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -138,7 +139,7 @@ impl HttpLink {
         let _followed = inbox.follow(watch);
         let mut head = self.post_head(Some(watch));
         if let Some(routing) = watch.routing() {
-            head = head.and(routing);
+            head = Cow::Owned(head.and(routing));
         }
         let response = self.client.send(&self.uri, &head, message, Some(watch)).await;
         let mut response = response.map_err(|error| match error {
@@ -308,11 +309,11 @@ impl HttpLink {
     }
 
     /// `call` is the one whose own request it is, or on whose stream it was asked for.
-    fn post_head(&self, call: Option<&CallWatch>) -> RequestHead {
+    fn post_head(&self, call: Option<&CallWatch>) -> Cow<'_, RequestHead> {
         match self.established.get() {
-            Some(known) if !self.custom.changes(call) => known.plain_post.clone(),
-            Some(known) => self.head(&Method::POST, known.post.clone(), call),
-            None => self.head(&Method::POST, self.post_headers(), call),
+            Some(known) if !self.custom.changes(call) => Cow::Borrowed(&known.plain_post),
+            Some(known) => Cow::Owned(self.head(&Method::POST, known.post.clone(), call)),
+            None => Cow::Owned(self.head(&Method::POST, self.post_headers(), call)),
         }
     }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
-use evergate_runtime::RawJson;
+use evergate_runtime::{Own, RawJson};
 use tokio::time::timeout;
 
 use super::{Piped, Unanswered};
@@ -51,7 +51,7 @@ impl Piped {
         // Nobody is left to read an answer.
         let Some(principal) = self.principal() else { return Ok(()) };
         let stream = Outlet::Pipe(self.pipe.clone());
-        let guard = principal.begin(id, &stream, None);
+        let guard = Client::begin(&principal, id, &stream, None);
         let taken = || plain(INVALID_REQUEST, "a request with this id is under way already");
         let guard = guard.ok_or_else(taken)?;
         if method == "subscriptions/listen" {
@@ -89,7 +89,7 @@ impl Piped {
     /// Passes on news until the request is taken back or the stream is over.
     fn listen(
         self: &Arc<Self>,
-        principal: Arc<Client>,
+        principal: Own<Client>,
         id: RawJson,
         params: Option<RawJson>,
         guard: CallGuard,
@@ -111,7 +111,7 @@ impl Piped {
                         () = myself.closing.cancelled() => {}
                         () = myself.gateway.draining.begun() => {}
                         () = guard.withdrawal.given() => return,
-                        () = listener.client.ended.cancelled() => {}
+                        () = listener.client.ended.begun() => {}
                     }
                     let Some(listening) = listener.listening() else { return };
                     Answer::Result(listening.result())
@@ -132,14 +132,14 @@ impl Piped {
     }
 
     /// Made for the first request. `None` if the stream is over.
-    fn principal(&self) -> Option<Arc<Client>> {
+    fn principal(&self) -> Option<Own<Client>> {
         let mut state = self.state();
         if state.over {
             return None;
         }
         if state.principal.is_none() {
             let made = self.gateway.principal_of_stream(self.caller(), self.scope.clone());
-            state.principal = Some(made);
+            state.principal = Some(Own::new(made));
         }
         state.principal.clone()
     }

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use evergate_runtime::RawJson;
+use evergate_runtime::{Own, RawJson};
 use futures_util::FutureExt as _;
 use http::HeaderMap;
 use indexmap::IndexMap;
@@ -139,7 +139,7 @@ impl Gateway {
             {
                 return Answer::Error(error);
             }
-            gateway.request(&own_client, &id, &mut asked, &context).await
+            gateway.request(&Own::new(own_client), &id, &mut asked, &context).await
         };
         // A panic ends the call and nothing else.
         let calling = AssertUnwindSafe(calling).catch_unwind().map(|ended| {
