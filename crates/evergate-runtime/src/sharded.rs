@@ -1,6 +1,7 @@
 //! One of something for each thread that writes to it: what several write to wanders between processors, and every call
 //! would wait for it.
 
+use std::cell::Cell;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 
@@ -16,17 +17,26 @@ pub struct Sharded<T>([OnceLock<Box<Apart<T>>>; SHARDS]);
 #[repr(align(128))]
 pub(crate) struct Apart<T>(pub(crate) T);
 
+/// No number yet.
+const NONE: usize = usize::MAX;
+
 thread_local! {
-    static NUMBER: usize = {
-        static THREADS: AtomicUsize = AtomicUsize::new(0);
-        THREADS.fetch_add(1, Ordering::Relaxed) % SHARDS
-    };
+    // Every call asks for it many times: nothing is to be done for that but to read it.
+    static NUMBER: Cell<usize> = const { Cell::new(NONE) };
 }
 
 /// Which of them are this thread's.
 pub(crate) fn number() -> usize {
-    // At the end of a thread any will do.
-    NUMBER.try_with(|number| *number).unwrap_or_default()
+    let number = NUMBER.get();
+    if number == NONE { first_number() } else { number }
+}
+
+#[cold]
+fn first_number() -> usize {
+    static THREADS: AtomicUsize = AtomicUsize::new(0);
+    let number = THREADS.fetch_add(1, Ordering::Relaxed) % SHARDS;
+    NUMBER.set(number);
+    number
 }
 
 // === impl Sharded ===

@@ -2,6 +2,7 @@
 
 mod commands;
 mod keep_alive;
+mod permits;
 mod rate_gate;
 mod retirement;
 mod side_state;
@@ -11,10 +12,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use tokio::sync::{Semaphore, broadcast, mpsc, watch};
+use tokio::sync::{broadcast, mpsc, watch};
 
 pub(crate) use commands::{Commands, Underway};
 pub(crate) use keep_alive::keep_alive;
+use permits::Permits;
 pub(crate) use rate_gate::Probe;
 use rate_gate::RateGate;
 use retirement::Retirement;
@@ -48,7 +50,7 @@ pub(crate) struct Slot {
     pub(crate) stderr: StderrTail,
     pub(crate) entrusted: Entrusted,
     pub(crate) garbage: Arc<Garbage>,
-    pub(crate) permits: Arc<Semaphore>,
+    pub(crate) permits: Permits,
     pub(crate) held: AtomicUsize,
     /// Of those that are held, those that wait for others to end.
     pub(crate) queued: AtomicUsize,
@@ -110,7 +112,7 @@ impl Slot {
             stderr: StderrTail::default(),
             entrusted: Entrusted::to(&settings.endpoint),
             garbage: Arc::default(),
-            permits: Arc::new(Semaphore::new(settings.max_in_flight)),
+            permits: Permits::new(settings.max_in_flight),
             held: AtomicUsize::new(0),
             queued: AtomicUsize::new(0),
             in_flight: Sharded::default(),

@@ -53,9 +53,8 @@ impl Call {
             && !slot.retirement.has_begun()
             && let Some(connection) = slot.connection()
             && is_newer(&connection, slot.commands.underway(), after)
-            && let Ok(permit) = slot.permits.try_acquire()
+            && slot.permits.try_take()
         {
-            permit.forget();
             return self.admitted(connection, self.place());
         }
         let hold = Instant::now() + self.clock.hold.saturating_sub(report.waited);
@@ -83,7 +82,8 @@ impl Call {
         let _held = Held::within(&slot.held, slot.settings.max_held)?;
         let mut permit: Option<OwnedSemaphorePermit> = None;
         // One place in the queue, kept through every change of state: first come, first served.
-        let mut turn = std::pin::pin!(slot.permits.clone().acquire_owned());
+        let queueing = slot.permits.queue();
+        let mut turn = std::pin::pin!(queueing.turn());
         let mut queued: Option<Held<'_>> = None;
         let mut published = slot.published.subscribe();
         loop {
@@ -117,7 +117,7 @@ impl Call {
             // With a permit in hand we wait for the connection; without, for either.
             tokio::select! {
                 acquired = &mut turn, if permit.is_none() => {
-                    permit = acquired.ok();
+                    permit = acquired;
                 }
                 changed = published.changed() => {
                     if changed.is_err() {
@@ -228,7 +228,7 @@ impl Drop for Place {
         if self.is_counted {
             self.slot.in_flight.own().fetch_sub(1, Ordering::Relaxed);
         }
-        self.slot.permits.add_permits(1);
+        self.slot.permits.give_back();
     }
 }
 

@@ -38,6 +38,9 @@ pub(crate) struct Keyring {
     keys: Vec<Key>,
 }
 
+/// The number of the anonymous caller's rights: nobody else's.
+pub(crate) const ANONYMOUS: u64 = 0;
+
 /// Who calls. Cheap to clone; the default is the anonymous caller.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Caller(Option<Arc<Rights>>);
@@ -218,7 +221,7 @@ impl Caller {
 
     /// Tells these rights from all others; the anonymous caller's are always the same.
     pub(crate) fn rights(&self) -> u64 {
-        self.0.as_ref().map_or(0, |rights| rights.number)
+        self.0.as_ref().map_or(ANONYMOUS, |rights| rights.number)
     }
 
     /// Whether the caller may use servers at all.

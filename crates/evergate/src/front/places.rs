@@ -8,7 +8,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 /// Connections at once; further ones wait to be accepted.
 const MAX_CONNECTIONS: usize = 16_384;
 /// So many keep a thread busy: with fewer, a second one would mostly be woken up for a single call.
-const CROWD: usize = 32;
+const CROWD: usize = 20;
 
 /// Of all threads together.
 #[derive(Debug)]

@@ -24,7 +24,7 @@ use super::stateless::listening::Listening;
 use super::stateless::rounds::Rounds;
 use super::stateless::{Owner, VERSION};
 use super::withdrawal::Withdrawal;
-use crate::front::keys::Caller;
+use crate::front::keys::{ANONYMOUS, Caller};
 use crate::hash::HashMap;
 
 /// How long a client may take to answer what no call of its own is behind. Servers have few such questions at a time.
@@ -88,6 +88,8 @@ pub(crate) struct Client {
     pub(crate) ended: Ending,
     /// What its key may do can change while it is here.
     caller: ArcSwap<Caller>,
+    /// Of that caller, or the one before for a moment. Nothing need be looked up for those who may do everything.
+    rights: AtomicU64,
     /// Of its newest HTTP request: servers of its own may be given some of them.
     headers: RwLock<Option<Arc<HeaderMap>>>,
     capabilities: Value,
@@ -177,6 +179,7 @@ impl Client {
             private: Arc::default(),
             here: Sharded::default(),
             ended: Ending::default(),
+            rights: AtomicU64::new(caller.rights()),
             caller: ArcSwap::from_pointee(caller),
             headers: RwLock::default(),
             capabilities,
@@ -225,14 +228,22 @@ impl Client {
 
     /// Whether this is the caller it belongs to, by name.
     pub(crate) fn is_of(&self, caller: &Caller) -> bool {
-        self.caller.load().name() == caller.name()
+        self.rights() == caller.rights() || self.caller.load().name() == caller.name()
+    }
+
+    /// What its caller may do, as a number: see [`Caller::rights`].
+    pub(crate) fn rights(&self) -> u64 {
+        self.rights.load(Ordering::Acquire)
     }
 
     pub(crate) fn may_use_server(&self, server: &str) -> bool {
-        self.caller.load().may_use_server(server)
+        self.rights() == ANONYMOUS || self.caller.load().may_use_server(server)
     }
 
     pub(crate) fn caller(&self) -> Caller {
+        if self.rights() == ANONYMOUS {
+            return Caller::anonymous();
+        }
         Caller::clone(&self.caller.load())
     }
 
@@ -246,8 +257,9 @@ impl Client {
     }
 
     pub(crate) fn set_caller(&self, caller: &Caller) {
-        if self.caller.load().rights() != caller.rights() {
+        if self.rights() != caller.rights() {
             self.caller.store(Arc::new(caller.clone()));
+            self.rights.store(caller.rights(), Ordering::Release);
         }
     }
 

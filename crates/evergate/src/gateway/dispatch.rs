@@ -265,7 +265,7 @@ impl Gateway {
         let forwarded = Forward {
             method: std::mem::take(&mut asked.method),
             params: renamed.or_else(|| asked.params.take()),
-            tool: Some(owner.own),
+            tool: Some(owner.own.clone()),
             progress_token,
             trace,
             number: guard.number,
@@ -451,9 +451,9 @@ impl Gateway {
         self: &Arc<Self>,
         client: &Arc<Client>,
         name: &str,
-    ) -> Option<Owner> {
-        let listed = || self.view(client).merged.tool(name).cloned();
-        let unlisted = || self.unlisted_tool(client, name);
+    ) -> Option<Own<Owner>> {
+        let listed = || self.listed_tool(client, name);
+        let unlisted = || self.unlisted_tool(client, name).map(|owner| Own::new(Arc::new(owner)));
         // A name that tells whose it is need not wait for the lists of others.
         let found = listed().or_else(|| (!names::may_be_cut(name)).then(unlisted).flatten());
         if found.is_some() {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
-use evergate_runtime::{CacheHints, Catalog, Item, RawJson, ServerCatalog};
+use evergate_runtime::{CacheHints, Catalog, Item, Own, RawJson, ServerCatalog};
 
 use super::Gateway;
 use super::client::{Client, Scope};
@@ -11,6 +11,7 @@ use super::merged::{Digests, Merged, Offer, Owner};
 use super::names::{self, Naming};
 use super::stateless::{CacheHint, complete};
 use crate::config::{self, Isolation};
+use crate::found_here::FoundHere;
 use crate::front::keys::Caller;
 use crate::hash::HashMap;
 
@@ -28,6 +29,8 @@ pub(crate) struct View {
     servers: Vec<Arc<str>>,
     /// Tools whose calls repeat arguments in headers, by what clients call them. Few do.
     with_headers: HashMap<String, Item>,
+    /// Tools that were called, as each thread has them.
+    called: FoundHere<String, Owner>,
 }
 
 /// In the order tools, prompts, resources, templates.
@@ -63,9 +66,9 @@ pub(super) struct Stamp {
 // === impl Views ===
 
 impl Views {
-    fn find(&self, key: &Key, stamp: Stamp) -> Option<Arc<View>> {
+    fn find<T>(&self, key: &Key, stamp: Stamp, look: impl Fn(&Arc<View>) -> T) -> Option<T> {
         let known = self.known.load();
-        known.get(key).filter(|(known, _)| *known == stamp).map(|(_, view)| view.clone())
+        known.get(key).filter(|(known, _)| *known == stamp).map(|(_, view)| look(view))
     }
 
     /// Only by whoever is building.
@@ -81,29 +84,42 @@ impl Views {
 
 impl Gateway {
     pub(crate) fn view(&self, client: &Client) -> Arc<View> {
+        self.looking(client, Arc::clone)
+    }
+
+    /// Whose a tool is that is listed.
+    pub(super) fn listed_tool(&self, client: &Client, name: &str) -> Option<Own<Owner>> {
+        self.looking(client, |view| view.tool_here(name))
+    }
+
+    /// What is found in what a client sees. Nobody counts who looks, as long as nothing has changed.
+    fn looking<T>(&self, client: &Client, look: impl Fn(&Arc<View>) -> T) -> T {
         let private = client.private.version();
-        // Once: what is built from it must be kept under its number.
-        let caller = client.caller();
-        let rights = caller.rights();
-        let stamp_of = |catalog| Stamp { revision: self.revision(), catalog, private, rights };
         if private != 0 {
-            let catalog = self.hub.catalog();
+            let (catalog, caller) = (self.hub.catalog(), client.caller());
             let build = || self.build(client, &caller, &catalog);
-            return client.private.view(stamp_of(catalog.version), build);
+            let stamp = self.stamp(catalog.version, private, caller.rights());
+            return look(&client.private.view(stamp, build));
         }
-        let key = (rights, client.scope.clone());
-        let newest = stamp_of(self.hub.catalog_version());
-        if let Some(view) = self.views.find(&key, newest) {
-            return view;
+        let rights = client.rights();
+        let newest = self.stamp(self.hub.catalog_version(), private, rights);
+        if let Some(found) = self.views.find(&(rights, client.scope.clone()), newest, &look) {
+            return found;
         }
         let _building = self.views.building.lock().unwrap_or_else(PoisonError::into_inner);
-        let catalog = self.hub.catalog();
-        let stamp = stamp_of(catalog.version);
-        self.views.find(&key, stamp).unwrap_or_else(|| {
+        // Once: what is built from it must be kept under its number.
+        let (catalog, caller) = (self.hub.catalog(), client.caller());
+        let stamp = self.stamp(catalog.version, private, caller.rights());
+        let key = (caller.rights(), client.scope.clone());
+        self.views.find(&key, stamp, &look).unwrap_or_else(|| {
             let view = Arc::new(self.build(client, &caller, &catalog));
             self.views.put(key, stamp, view.clone());
-            view
+            look(&view)
         })
+    }
+
+    fn stamp(&self, catalog: u64, private: u64, rights: u64) -> Stamp {
+        Stamp { revision: self.revision(), catalog, private, rights }
     }
 
     /// What clients of all servers call things.
@@ -329,7 +345,17 @@ impl View {
             stateless: Default::default(),
             servers: Vec::new(),
             with_headers: HashMap::default(),
+            called: FoundHere::default(),
         }
+    }
+
+    /// Whose a tool is. Its names are this thread's own: every call keeps them for a while.
+    fn tool_here(&self, name: &str) -> Option<Own<Owner>> {
+        self.called.find(name, || {
+            let Owner { server, own } = self.merged.tool(name)?;
+            let copy = Owner { server: Arc::from(&**server), own: Arc::from(&**own) };
+            Some((name.to_owned(), Arc::new(copy)))
+        })
     }
 
     /// The answer to one of the four methods.

@@ -25,7 +25,7 @@ use tokio_util::io::poll_read_buf;
 use super::connect::{BoxError, Connector, Dialer, ServerStream};
 use super::framing::{BadFraming, Framing, Step};
 use super::headers::ContentType;
-use super::pool::{Pool, Shelf};
+use super::pool::{Pool, Rack};
 use super::request_head::RequestHead;
 use super::response_head::{self, BadHead, LastHead, ResponseHead};
 use crate::connection::CallWatch;
@@ -73,7 +73,7 @@ pub(crate) struct ResponseBody {
     /// How much is read at once. Grows with what comes: a stream that is silent by nature needs no large buffer.
     room: usize,
     /// Where its connection belongs.
-    shelf: Arc<Shelf>,
+    rack: Arc<Rack>,
 }
 
 /// Why no response came.
@@ -125,7 +125,7 @@ impl HttpClient {
         body: Bytes,
         watch: Option<&CallWatch>,
     ) -> Result<Response, HttpError> {
-        let (kept, shelf) = self.pool.take();
+        let (kept, rack) = self.pool.take();
         let mut connection = if let Some(connection) = kept {
             connection
         } else {
@@ -153,7 +153,7 @@ impl HttpClient {
             framing,
             keep_alive,
             room: SMALL_READ,
-            shelf,
+            rack,
         };
         if framing.announced() == Some(0) {
             body.finish();
@@ -388,7 +388,7 @@ impl ResponseBody {
         if let Some(connection) = self.connection.take()
             && let Some(kept) = self.keep_alive
         {
-            self.shelf.put(connection, kept);
+            self.rack.put(connection, kept);
         }
     }
 

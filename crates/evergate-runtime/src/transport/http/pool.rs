@@ -10,13 +10,13 @@ use tokio::time::Instant;
 use super::client::HttpConnection;
 use crate::sharded::{Apart, SHARDS};
 
-/// A shelf for each of the first runtimes that come, which many calls on as many threads need not reach for at once; the
+/// A rack for each of the first runtimes that come, which many calls on as many threads need not reach for at once; the
 /// rest share the last.
 #[derive(Debug)]
 pub(super) struct Pool {
-    shelves: [OnceLock<(Id, Arc<Shelf>)>; SHARDS],
+    racks: [OnceLock<(Id, Arc<Rack>)>; SHARDS],
     made: Instant,
-    /// When all shelves were looked at last, in seconds since it was made.
+    /// When all racks were looked at last, in seconds since it was made.
     looked: AtomicU64,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Pool {
 /// them, or, as long as anybody uses the server, a second later; and all of them with their generation. The lists of a server
 /// are asked for every few minutes, so that no burst leaves sockets behind for long.
 #[derive(Debug, Default)]
-pub(super) struct Shelf(Apart<Mutex<Vec<Idle>>>);
+pub(super) struct Rack(Apart<Mutex<Vec<Idle>>>);
 
 #[derive(Debug)]
 struct Idle {
@@ -45,32 +45,32 @@ const MAX_IDLE: usize = 256;
 
 impl Pool {
     /// A connection that was open a moment ago, and where to put it, or a new one, afterwards.
-    pub(super) fn take(&self) -> (Option<Box<HttpConnection>>, Arc<Shelf>) {
+    pub(super) fn take(&self) -> (Option<Box<HttpConnection>>, Arc<Rack>) {
         let (here, now) = (Handle::current().id(), Instant::now());
         self.look_after(now);
-        let shelf = self.shelf(here);
-        (shelf.take(here, now), shelf)
+        let rack = self.rack(here);
+        (rack.take(here, now), rack)
     }
 
-    fn shelf(&self, here: Id) -> Arc<Shelf> {
+    fn rack(&self, here: Id) -> Arc<Rack> {
         let new = || (here, Arc::default());
-        let own = self.shelves.iter().find_map(|shelf| {
-            let (whose, shelf) = shelf.get_or_init(new);
-            (*whose == here).then_some(shelf)
+        let own = self.racks.iter().find_map(|rack| {
+            let (whose, rack) = rack.get_or_init(new);
+            (*whose == here).then_some(rack)
         });
-        let last = || &self.shelves[SHARDS - 1].get_or_init(new).1;
+        let last = || &self.racks[SHARDS - 1].get_or_init(new).1;
         own.unwrap_or_else(last).clone()
     }
 
-    /// Closes what is too old on shelves that nobody uses any more, once a second at most.
+    /// Closes what is too old on racks that nobody uses any more, once a second at most.
     fn look_after(&self, now: Instant) {
         let seconds = (now - self.made).as_secs();
         let looked = self.looked.load(Ordering::Relaxed);
         let is_first =
             || self.looked.compare_exchange(looked, seconds, Ordering::Relaxed, Ordering::Relaxed);
         if seconds > looked && is_first().is_ok() {
-            for (_, shelf) in self.shelves.iter().filter_map(OnceLock::get) {
-                shelf.close_expired(now);
+            for (_, rack) in self.racks.iter().filter_map(OnceLock::get) {
+                rack.close_expired(now);
             }
         }
     }
@@ -78,14 +78,14 @@ impl Pool {
 
 impl Default for Pool {
     fn default() -> Self {
-        let shelves = [const { OnceLock::new() }; SHARDS];
-        Self { shelves, made: Instant::now(), looked: AtomicU64::new(0) }
+        let racks = [const { OnceLock::new() }; SHARDS];
+        Self { racks, made: Instant::now(), looked: AtomicU64::new(0) }
     }
 }
 
-// === impl Shelf ===
+// === impl Rack ===
 
-impl Shelf {
+impl Rack {
     fn take(&self, here: Id, now: Instant) -> Option<Box<HttpConnection>> {
         loop {
             let mut idle = self.idle();

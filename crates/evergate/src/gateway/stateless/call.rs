@@ -160,7 +160,7 @@ impl Gateway {
     ) -> Option<RawJson> {
         let server = match addressee {
             Addressee::Name(name) => match self.tool_owner(client, &name).await {
-                Some(owner) => Some(owner.server),
+                Some(owner) => Some(owner.server.clone()),
                 None => self.prompt_owner(client, &name).await.map(|owner| owner.server),
             },
             Addressee::Uri(uri) => self.uri_owner(client, &uri).await,
