@@ -128,3 +128,57 @@ impl Table {
         self.waiting.len() > 1
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    type Reply = oneshot::Receiver<Result<Answer, SendFailure>>;
+
+    /// One for each table, and who waits for it.
+    fn one_each(in_flight: &InFlight) -> Vec<(Arc<CallWatch>, Reply)> {
+        let ids = FIRST_ID..FIRST_ID + ID_STEP;
+        ids.map(|id| {
+            let (sender, reply) = oneshot::channel();
+            let watch = Arc::new(CallWatch::new(id, None));
+            let waiting = Waiting { watch: watch.clone(), reply: Some(sender) };
+            assert!(!in_flight.add_unless_broken(waiting), "it is alone in its table");
+            (watch, reply)
+        })
+        .collect()
+    }
+
+    #[test]
+    fn every_request_is_found_by_its_id_and_all_of_them_together() {
+        let in_flight = InFlight::default();
+        let all = one_each(&in_flight);
+        assert_eq!(in_flight.watches(|_| true).len(), SHARDS);
+        assert!(in_flight.watches(|waiting| waiting.reply.is_none()).is_empty());
+        for (watch, _) in &all {
+            assert!(in_flight.watch(watch.id()).is_some());
+            let found = in_flight.remove(watch.id());
+            assert!(found.is_some_and(|found| Arc::ptr_eq(&found.watch, watch)));
+            assert!(in_flight.remove(watch.id()).is_none());
+        }
+        drop(one_each(&in_flight));
+        assert_eq!(in_flight.take_all().len(), SHARDS);
+    }
+
+    #[test]
+    fn the_end_of_the_connection_reaches_every_table() {
+        let in_flight = InFlight::default();
+        let all = one_each(&in_flight);
+        in_flight.cut_off();
+        drop(in_flight.take_all());
+        let late = one_each(&in_flight);
+        let cut_off = |watch: &CallWatch| watch.is_cut_off().now_or_never().is_some();
+        assert!(all.iter().chain(&late).all(|(watch, _)| cut_off(watch)));
+        in_flight.set_broken(&TransportError::Closed);
+        assert!(in_flight.broken().is_some());
+        for (_, mut reply) in one_each(&in_flight) {
+            assert!(matches!(reply.try_recv(), Ok(Err(_))), "it is told at once");
+        }
+    }
+}

@@ -92,7 +92,7 @@ impl Drop for Queueing<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
 
     use futures_util::FutureExt as _;
 
@@ -132,30 +132,49 @@ mod tests {
         assert!(turn.await.is_some());
     }
 
-    /// Threads that take and give back as fast as they can, and one call that must get its turn each time.
+    /// The last permit is given back in the very moment in which somebody comes to wait for it.
     #[test]
     fn nobody_waits_for_what_is_kept() {
-        let permits = Permits::new(32);
-        let done = AtomicBool::new(false);
+        const ROUNDS: usize = 20_000;
+        let permits = Permits::new(2 * SHARDS);
+        let others = (1..2 * SHARDS).filter(|_| permits.try_take()).count();
+        // Closer together than a thread that has to be woken up could be.
+        let arrived = AtomicUsize::new(0);
+        let together = |time: usize| {
+            arrived.fetch_add(1, Ordering::SeqCst);
+            for tries in 0.. {
+                if arrived.load(Ordering::SeqCst) >= 2 * time {
+                    return;
+                }
+                if tries % 1000 == 999 { std::thread::yield_now() } else { std::hint::spin_loop() }
+            }
+        };
         std::thread::scope(|scope| {
-            for _ in 0..3 {
-                scope.spawn(|| {
-                    while !done.load(Ordering::Relaxed) {
-                        let taken = (0..20).filter(|_| permits.try_take()).count();
-                        (0..taken).for_each(|_| permits.give_back());
-                    }
-                });
+            scope.spawn(|| {
+                for round in 0..ROUNDS {
+                    assert!(permits.try_take());
+                    together(2 * round + 1);
+                    // Now a little earlier, now a little later than the other.
+                    (0..round % 50).for_each(|_| std::hint::spin_loop());
+                    permits.give_back();
+                    together(2 * round + 2);
+                }
+            });
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+            let runtime = runtime.unwrap();
+            for round in 0..ROUNDS {
+                together(2 * round + 1);
+                let turn = async {
+                    let queueing = permits.queue();
+                    // Only so that it fails instead of hanging.
+                    tokio::time::timeout(Duration::from_secs(60), queueing.turn()).await
+                };
+                assert!(runtime.block_on(turn).expect("it is there").is_some());
+                together(2 * round + 2);
             }
-            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            for _ in 0..2000 {
-                let queueing = permits.queue();
-                drop(runtime.block_on(queueing.turn()));
-            }
-            done.store(true, Ordering::Relaxed);
         });
-        let left = (0..=32).take_while(|_| permits.try_take()).count();
-        let queueing = permits.queue();
-        let rest: Vec<_> = (0..=32).map_while(|_| queueing.turn().now_or_never()).collect();
-        assert_eq!(left + rest.len(), 32, "none is lost and none made");
+        (0..others).for_each(|_| permits.give_back());
+        let left = (0..=2 * SHARDS).take_while(|_| permits.try_take()).count();
+        assert_eq!(left, 2 * SHARDS, "none is lost and none made");
     }
 }

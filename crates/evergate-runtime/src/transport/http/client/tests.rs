@@ -5,6 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::Mutex;
 
+use futures_util::FutureExt as _;
 use http::{HeaderMap, Method};
 use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::sync::mpsc;
@@ -125,6 +126,37 @@ async fn a_connection_that_was_idle_for_too_long_is_not_used_again() {
         drop(client);
         assert_eq!(server.await.unwrap(), connections_used, "after {pause} s");
     }
+}
+
+#[test]
+fn each_runtime_has_its_own_connections_and_none_is_left_open_by_one_that_is_done() {
+    let (client, mut connections) = client();
+    let runtime = || {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().start_paused(true).build().unwrap()
+    };
+    let mut call = async || {
+        let answering = async {
+            let mut stream = connections.recv().await.unwrap();
+            read_request(&mut stream, 5).await;
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
+            stream
+        };
+        let calling = async { whole(post(&client, 5).await.unwrap()).await };
+        let (stream, answer) = tokio::join!(answering, calling);
+        assert_eq!(answer, b"ok");
+        stream
+    };
+    let (first, second) = (runtime(), runtime());
+    let mut left = first.block_on(call());
+    second.block_on(async {
+        // A new one, though there is one that is idle.
+        drop(call().await);
+        assert!(left.read_u8().now_or_never().is_none(), "that one is still good");
+        tokio::time::advance(Duration::from_secs(10)).await;
+        drop(call().await);
+        assert!(left.read_u8().await.is_err(), "and is not any more");
+    });
 }
 
 /// The runtime is on this thread, and has no turn to hear of it.
