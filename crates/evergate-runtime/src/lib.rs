@@ -75,7 +75,7 @@ pub use retry::{Backoff, InvalidBackoff, Outcome, ReconnectLimiter, Replay};
 pub use server::{ServerHandle, StatusWatch, SubscribeError};
 pub use settings::{HttpKind, InvalidSettings, Problem, Profile, Settings};
 #[doc(hidden)]
-pub use sharded::Sharded;
+pub use sharded::{Apart, Sharded};
 pub use transport::{DialedStream, Dialer, MemoryConnector};
 
 /// Messages and the decoders of what is sent, for fuzzing and for those who need only them.

@@ -12,10 +12,11 @@ pub(crate) const SHARDS: usize = 8;
 #[derive(Debug)]
 pub struct Sharded<T>([OnceLock<Box<Apart<T>>>; SHARDS]);
 
-/// In memory that nothing else is written to: processors fetch two lines of 64 bytes at a time.
+/// In memory that nothing else is in: processors fetch two lines of 64 bytes at a time, and who only reads what is beside
+/// something that others write to waits for it all the same.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct Apart<T>(pub(crate) T);
+pub struct Apart<T>(pub T);
 
 /// No number yet.
 const NONE: usize = usize::MAX;

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use evergate_runtime::{Ending, Handlers, Own, RawJson, RpcError, ServerRequest, Sharded, wire};
+use evergate_runtime::{
+    Apart, Ending, Handlers, Own, RawJson, RpcError, ServerRequest, Sharded, wire,
+};
 use http::HeaderMap;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -96,7 +98,7 @@ pub(crate) struct Client {
     since: Instant,
     /// When it was last heard of, in milliseconds since it is there, and not more exactly than [`HEARD`].
     last_used: AtomicU64,
-    state: Mutex<State>,
+    state: Apart<Mutex<State>>,
 }
 
 /// Of one client, on one thread.
@@ -185,13 +187,13 @@ impl Client {
             capabilities,
             since: Instant::now(),
             last_used: AtomicU64::new(0),
-            state: Mutex::new(State {
+            state: Apart(Mutex::new(State {
                 calls: HashMap::default(),
                 asked: HashMap::default(),
                 level: None,
                 announced: None,
                 next_id: 1,
-            }),
+            })),
         }
     }
 
@@ -546,7 +548,7 @@ impl Client {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -9,13 +9,16 @@ use std::sync::{Mutex, PoisonError};
 use tokio::runtime::{Handle, Id};
 use tokio::sync::watch;
 
+use crate::sharded::Apart;
+
 #[derive(Debug)]
 pub(super) struct Callers {
     /// Whether answers may be read elsewhere.
     matter: bool,
     /// The hub's own runtime.
     home: Id,
-    recent: Mutex<Recent>,
+    /// Every call from elsewhere writes to it, and to nothing else here.
+    recent: Apart<Mutex<Recent>>,
     /// Where to read, if not at home.
     place: watch::Sender<Option<Handle>>,
 }
@@ -26,6 +29,8 @@ struct Recent {
     last: Option<Id>,
     /// How many came from the same place as the last one.
     in_a_row: u32,
+    /// Answers are read there.
+    is_settled: bool,
 }
 
 /// So many calls from one place mean that there is no other. Moving takes less than that many wake-ups.
@@ -37,7 +42,7 @@ impl Callers {
     /// Made at home.
     pub(super) fn new(matter: bool) -> Self {
         let (home, place) = (Handle::current().id(), watch::Sender::new(None));
-        Self { matter, home, recent: Mutex::default(), place }
+        Self { matter, home, recent: Apart::default(), place }
     }
 
     /// Where to read, whenever that changes.
@@ -55,13 +60,17 @@ impl Callers {
         if id == self.home {
             return;
         }
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut recent = self.recent.0.lock().unwrap_or_else(PoisonError::into_inner);
         if recent.last != Some(id) {
-            *recent = Recent { last: Some(id), in_a_row: 0 };
-            self.place.send_if_modified(|place| place.take().is_some());
+            let before = std::mem::take(&mut *recent);
+            recent.last = Some(id);
+            if before.is_settled {
+                self.place.send_replace(None);
+            }
         }
         recent.in_a_row = recent.in_a_row.saturating_add(1);
         if recent.in_a_row == ENOUGH {
+            recent.is_settled = true;
             self.place.send_replace(Some(here));
         }
     }
