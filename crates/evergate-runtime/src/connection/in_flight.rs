@@ -33,7 +33,7 @@ pub(super) struct Waiting {
     pub(super) reply: Option<oneshot::Sender<Result<Answer, SendFailure>>>,
 }
 
-/// From one id to the next; what is left of an id after as many of these as go into it is the number of its table.
+/// From one id to the next. The remainder of an id divided by it is the number of its table.
 pub(super) const ID_STEP: u64 = SHARDS as u64;
 const _: () = assert!(FIRST_ID.is_multiple_of(ID_STEP));
 

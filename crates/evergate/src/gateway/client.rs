@@ -86,7 +86,7 @@ pub(crate) struct Client {
     pub(crate) private: Arc<PrivateServers>,
     /// What its calls on each thread share.
     pub(super) here: Sharded<Here>,
-    /// The session's.
+    /// The end of its session.
     pub(crate) ended: Ending,
     /// What its key may do can change while it is here.
     caller: ArcSwap<Caller>,
@@ -259,10 +259,13 @@ impl Client {
     }
 
     pub(crate) fn set_caller(&self, caller: &Caller) {
-        if self.rights() != caller.rights() {
-            self.caller.store(Arc::new(caller.clone()));
-            self.rights.store(caller.rights(), Ordering::Release);
+        if self.rights() == caller.rights() {
+            return;
         }
+        // One after the other, so that the number is that of the caller whoever comes at the same time.
+        let _alone = self.state();
+        self.caller.store(Arc::new(caller.clone()));
+        self.rights.store(caller.rights(), Ordering::Release);
     }
 
     /// Whether it said that it can answer this kind of request.
