@@ -109,7 +109,10 @@ mod tests {
             }
             // What another thread has kept is there for whoever has to wait.
             std::thread::scope(|scope| {
-                scope.spawn(|| (permits.try_take().then(|| permits.give_back()), ()));
+                scope.spawn(|| {
+                    assert!(permits.try_take());
+                    permits.give_back();
+                });
             });
             let here = (0..limit).take_while(|_| permits.try_take()).count();
             let queueing = permits.queue();

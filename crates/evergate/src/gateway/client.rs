@@ -334,6 +334,7 @@ impl Client {
         rounds: Option<&Arc<Rounds>>,
     ) -> Option<CallGuard> {
         let withdrawal: Arc<Withdrawal> = Arc::default();
+        // All of it before the lock: its connections on other threads want that too.
         let (stream, rounds) = (stream.clone(), rounds.cloned());
         let mut underway = Underway { number: 0, withdrawal: withdrawal.clone(), stream, rounds };
         let own_id = id.clone();
@@ -530,7 +531,6 @@ impl Client {
         }
     }
 
-    /// A stream on which the client surely listens: that of its newest request.
     /// The stream of one of its calls that are under way.
     pub(super) fn stream_of(&self, number: u64) -> Option<Outlet> {
         let state = self.state();
@@ -538,6 +538,7 @@ impl Client {
         call.map(|call| call.stream.clone())
     }
 
+    /// A stream on which the client surely listens: that of its newest request.
     fn newest_stream(&self) -> Option<Outlet> {
         let state = self.state();
         let newest = state.calls.values().max_by_key(|call| call.number);
