@@ -165,20 +165,31 @@ impl SideState {
         if connection.peer().version.is_modern() {
             return;
         }
-        let (log_level, subscriptions) = {
-            let kept = self.kept();
-            (kept.log_level.clone(), kept.subscriptions.keys().cloned().collect::<Vec<_>>())
-        };
-        if let Some(level) = log_level
-            && connection.peer().offers.logging
-        {
-            let params = serde_json::json!({ "level": level });
-            tell(connection, method::SET_LEVEL, &params, per_request).await;
+        if connection.peer().offers.logging {
+            self.restore_log_level(connection, per_request).await;
         }
+        let subscriptions: Vec<String> = self.kept().subscriptions.keys().cloned().collect();
         for uri in subscriptions {
             let params = serde_json::json!({ "uri": uri });
             tell(connection, method::SUBSCRIBE, &params, per_request).await;
-            announce(&uri, connection, server, news);
+            if self.kept().subscriptions.contains_key(&uri) {
+                announce(&uri, connection, server, news);
+            } else {
+                // Somebody ended it meanwhile, and the server may have heard of that first.
+                tell(connection, method::UNSUBSCRIBE, &params, per_request).await;
+            }
+        }
+    }
+
+    /// Somebody may ask for another level meanwhile, and the server may hear of that first: so the last word is repeated.
+    async fn restore_log_level(&self, connection: &Arc<Connection>, per_request: Duration) {
+        let mut told = None;
+        while let Some(level) = self.log_level()
+            && told.as_ref() != Some(&level)
+        {
+            let params = serde_json::json!({ "level": level });
+            tell(connection, method::SET_LEVEL, &params, per_request).await;
+            told = Some(level);
         }
     }
 

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use evergate_runtime::{Handlers, Hub, RawJson, RpcError, Settings};
-use evergate_testkit::{HttpServer, Server};
+use evergate_testkit::{Fault, HttpServer, Server};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -152,6 +152,31 @@ async fn side_state_is_restored_after_a_new_generation() {
     server.wait_for(|c| c.listening == 1).await;
     server.update_resource("test://a");
     assert_eq!(notifications.recv().await.unwrap().method, "notifications/resources/updated");
+}
+
+/// Requests may arrive in another order than they are sent in.
+#[tokio::test(start_paused = true)]
+async fn what_is_said_while_side_state_is_restored_has_the_last_word() {
+    let (server, _memory, settings) = memory();
+    let (_hub, s) = hub(settings);
+    connected(&s).await;
+    s.set_log_level("error").await.unwrap();
+    s.subscribe("test://a").await.unwrap();
+    for method in ["logging/setLevel", "resources/subscribe"] {
+        server.inject(Fault::DelayAnswer(SECOND)).on(method).arm();
+    }
+    s.restart();
+    let came = async |method: &str, times| {
+        let came = server.wait_for(|c| c.requests.get(method) == Some(&times));
+        tokio::time::timeout(PATIENCE, came).await.expect(method);
+    };
+    came("logging/setLevel", 2).await;
+    s.set_log_level("debug").await.unwrap();
+    came("logging/setLevel", 4).await;
+    assert!(server.received("logging/setLevel")[3].contains("debug"));
+    came("resources/subscribe", 2).await;
+    s.unsubscribe("test://a").await.unwrap();
+    came("resources/unsubscribe", 2).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -66,7 +66,8 @@ impl Gateway {
     }
 
     /// Asks a server for the most that anybody wants to hear of it. Several may ask at once, and their requests arrive in
-    /// any order; so whoever finds afterwards that more is wanted asks again.
+    /// any order; so whoever finds afterwards that something else is wanted asks again, even if nothing came of its request:
+    /// what it asked for is what a server that comes back would be told.
     pub(super) async fn settle_level(&self, client: Option<&Client>, handle: &ServerHandle) {
         let mut told = None;
         while let Some(level) = self.wanted_level(client, handle.name())
@@ -75,7 +76,6 @@ impl Gateway {
             if let Err(error) = handle.set_log_level(level.name()).await {
                 let (server, error) = (handle.name(), error.chain());
                 tracing::debug!(server, error, "could not set the log level");
-                return;
             }
             told = Some(level);
         }
