@@ -194,8 +194,10 @@ impl Upstream {
                     // It may have ended by itself.
                     let _ = kill_process(*pid, Signal::KILL);
                 }
-                let is_gone = async || self.children().iter().all(|pid| !old.contains(pid));
-                until("the child is dead", is_gone).await;
+                // Until the gateway has reaped it. A process that is dying has no command line long before its input is
+                // closed, and what is written there in between may have been read.
+                let is_buried = |pid: &Pid| !Path::new(&format!("/proc/{pid}")).exists();
+                until("the child is buried", async || old.iter().all(is_buried)).await;
             }
         }
     }
