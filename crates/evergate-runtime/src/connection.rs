@@ -2,6 +2,7 @@
 
 mod attribution;
 mod call_watch;
+mod deliveries;
 mod dialect;
 mod handshake;
 mod in_flight;
@@ -20,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use call_watch::Progress;
 pub(crate) use call_watch::{CallTrack, CallWatch, Company, Pulse};
+pub(crate) use deliveries::Deliveries;
 pub(crate) use dialect::{Asking, Params};
 pub use handshake::Protocol;
 pub(crate) use handshake::{Beginning, Begun, Peer, Shown};

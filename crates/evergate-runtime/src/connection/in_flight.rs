@@ -4,12 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tokio::sync::oneshot;
+use tokio::runtime::Handle;
 
 use super::call_watch::CallWatch;
+use super::deliveries::Reply;
 use super::handshake::FIRST_ID;
 use crate::sharded::{self, Apart, SHARDS};
-use crate::transport::{Answer, SendFailure, TransportError};
+use crate::transport::{SendFailure, TransportError};
 
 /// Of one connection.
 #[derive(Debug, Default)]
@@ -19,6 +20,8 @@ pub(super) struct InFlight([Apart<Mutex<Table>>; SHARDS]);
 struct Table {
     /// In order, so that no number need be hashed.
     waiting: BTreeMap<u64, Waiting>,
+    /// The runtime on which the last of those was made that are answered by their id.
+    place: Option<Handle>,
     /// The connection is being ended: whoever still comes must not wait.
     is_cut_off: bool,
     /// Set when no answer can come any more.
@@ -30,7 +33,7 @@ struct Table {
 pub(super) struct Waiting {
     pub(super) watch: Arc<CallWatch>,
     /// Absent where the answer comes as the response to the request's own POST.
-    pub(super) reply: Option<oneshot::Sender<Result<Answer, SendFailure>>>,
+    pub(super) reply: Option<Reply>,
 }
 
 /// From one id to the next. The remainder of an id divided by it is the number of its table.
@@ -53,7 +56,10 @@ impl InFlight {
     /// The same, unless no answer can come any more.
     pub(super) fn add_unless_broken(&self, waiting: Waiting) -> bool {
         let mut table = self.of(waiting.watch.id());
-        let Some(error) = table.broken.clone() else { return table.add(waiting) };
+        let Some(error) = table.broken.clone() else {
+            table.note_place();
+            return table.add(waiting);
+        };
         drop(table);
         if let Some(reply) = waiting.reply {
             // Whoever gave up does not mind.
@@ -64,6 +70,16 @@ impl InFlight {
 
     pub(super) fn remove(&self, id: u64) -> Option<Waiting> {
         self.of(id).waiting.remove(&id)
+    }
+
+    /// The number of the table that it waits in, if it does.
+    pub(super) fn table_of(id: u64) -> usize {
+        (id % ID_STEP) as usize
+    }
+
+    /// Where most of those are who wait in a table.
+    pub(super) fn place(&self, table: usize) -> Option<Handle> {
+        self.0[table].0.lock().unwrap_or_else(PoisonError::into_inner).place.clone()
     }
 
     pub(super) fn watch(&self, id: u64) -> Option<Arc<CallWatch>> {
@@ -112,7 +128,7 @@ impl InFlight {
     }
 
     fn of(&self, id: u64) -> MutexGuard<'_, Table> {
-        let table = &self.0[(id % ID_STEP) as usize].0;
+        let table = &self.0[Self::table_of(id)].0;
         table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -127,18 +143,27 @@ impl Table {
         self.waiting.insert(waiting.watch.id(), waiting);
         self.waiting.len() > 1
     }
+
+    fn note_place(&mut self) {
+        let here = Handle::try_current().ok();
+        if self.place.as_ref().map(Handle::id) != here.as_ref().map(Handle::id) {
+            self.place = here;
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt as _;
+    use tokio::sync::oneshot;
 
     use super::*;
+    use crate::transport::{Answer, SendFailure};
 
-    type Reply = oneshot::Receiver<Result<Answer, SendFailure>>;
+    type Answered = oneshot::Receiver<Result<Answer, SendFailure>>;
 
     /// One for each table, and who waits for it.
-    fn one_each(in_flight: &InFlight) -> Vec<(Arc<CallWatch>, Reply)> {
+    fn one_each(in_flight: &InFlight) -> Vec<(Arc<CallWatch>, Answered)> {
         let ids = FIRST_ID..FIRST_ID + ID_STEP;
         ids.map(|id| {
             let (sender, reply) = oneshot::channel();

@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use serde::Deserialize;
+use tokio::runtime::Handle;
 use tokio::sync::{Semaphore, broadcast, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use super::attribution::Asked;
 use super::call_watch::CallWatch;
+use super::deliveries::{Deliveries, Reply};
 use super::in_flight::{InFlight, Waiting};
 use super::stale_lists::{ListKind, StaleLists};
 use crate::handlers::{Handlers, ServerRequest};
@@ -212,7 +214,12 @@ impl Inbox {
         cause: Option<&Arc<CallWatch>>,
     ) {
         match message {
-            Message::Response { id, answer } => self.answer(id.as_ref(), answer),
+            Message::Response { id, answer } => {
+                if let Some((_, reply)) = self.expecting(id.as_ref()) {
+                    // A caller that gave up a moment ago does not mind.
+                    let _ = reply.send(Ok(answer));
+                }
+            }
             Message::Request { id, method, params } => {
                 self.request(id, method.into_owned(), params, link, cause);
             }
@@ -220,18 +227,44 @@ impl Inbox {
         }
     }
 
+    /// Takes one of several that came at once. If it is an answer, it is put to the others, until [`Self::deliver`].
+    pub(crate) fn receive_among(
+        self: &Arc<Self>,
+        message: Message,
+        link: &Link,
+        answers: &mut Deliveries,
+    ) {
+        match message {
+            Message::Response { id, answer } => {
+                if let Some((table, reply)) = self.expecting(id.as_ref()) {
+                    answers.add(table, reply, answer);
+                }
+            }
+            other => self.receive(other, link, None),
+        }
+    }
+
+    /// Hands answers over to those who wait for them, and says how many came from which runtime.
+    pub(crate) fn deliver(&self, answers: &mut Deliveries, mut say: impl FnMut(&Handle, usize)) {
+        for (table, batch) in answers.batches() {
+            let place = self.in_flight.place(table);
+            if let Some(place) = &place {
+                say(place, batch.len());
+            }
+            batch.hand_over(place.as_ref(), &self.context.tasks);
+        }
+    }
+
     pub(crate) fn count_garbage(&self, error: &dyn std::error::Error) {
         self.context.garbage.add(error.to_string());
     }
 
-    fn answer(&self, id: Option<&RawJson>, answer: Answer) {
-        let id = id.and_then(|id| id.as_str().trim_matches('"').parse::<u64>().ok());
-        let reply = id.and_then(|id| self.in_flight.remove(id)).and_then(|w| w.reply);
+    /// Who expects an answer, and the table it waited in until now.
+    fn expecting(&self, id: Option<&RawJson>) -> Option<(usize, Reply)> {
+        let id = id?.as_str().trim_matches('"').parse::<u64>().ok()?;
         // Late answers to cancelled requests are normal, so an answer nobody waits for is not counted as garbage.
-        if let Some(reply) = reply {
-            // A caller that gave up a moment ago does not mind.
-            let _ = reply.send(Ok(answer));
-        }
+        let reply = self.in_flight.remove(id)?.reply?;
+        Some((InFlight::table_of(id), reply))
     }
 
     fn request(

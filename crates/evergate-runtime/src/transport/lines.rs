@@ -25,7 +25,7 @@ use self::reading::Reading;
 use super::line_splitter::LineSplitter;
 use super::stdio::ChildControl;
 use super::{Answer, SendFailure, TransportError};
-use crate::connection::{CallWatch, Inbox, Reporter};
+use crate::connection::{CallWatch, Deliveries, Inbox, Reporter};
 use crate::lifecycle::Loss;
 use crate::tasks::Tasks;
 
@@ -39,7 +39,6 @@ pub(crate) struct LineLink {
     /// The server no longer reads. What it had written before may still be on its way.
     write_failed: CancellationToken,
     child: Option<ChildControl>,
-    callers: Callers,
     tasks: Tasks,
 }
 
@@ -79,13 +78,19 @@ pub(crate) fn start(
         stop_reading: CancellationToken::new(),
         write_failed: CancellationToken::new(),
         child,
-        callers: Callers::new(inlet.may_move()),
         tasks: tasks.clone(),
     });
     let (stop, failed) = (link.stop_writing.clone(), link.write_failed.clone());
     tasks.spawn(write(link.pen.clone(), queue, stop, failed));
-    let splitter = LineSplitter::new(max_message_bytes);
-    let reading = Reading { link: link.clone(), inlet, inbox, splitter, max_message_bytes };
+    let reading = Reading {
+        link: link.clone(),
+        callers: Callers::new(inlet.may_move()),
+        inlet,
+        inbox,
+        splitter: LineSplitter::new(max_message_bytes),
+        max_message_bytes,
+        answers: Deliveries::default(),
+    };
     tasks.spawn(reading::read(reading, reporter, tasks.clone()));
     link
 }
@@ -127,7 +132,6 @@ impl LineLink {
         message: Bytes,
         watch: &Arc<CallWatch>,
     ) -> Result<Answer, SendFailure> {
-        self.callers.note();
         let mut pending = inbox.expect(watch);
         let letter = Letter { message, watch: Some(watch.clone()) };
         match self.pen.gather(letter) {

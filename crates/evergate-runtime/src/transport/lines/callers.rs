@@ -4,74 +4,50 @@
 //! where all calls come from, if they all come from one place. If they come from several, then it is read beside them, on
 //! the hub's own runtime: whoever reads has its hands full then, and most of those who wait are elsewhere in any case.
 
-use std::sync::{Mutex, PoisonError};
-
 use tokio::runtime::{Handle, Id};
-use tokio::sync::watch;
-
-use crate::sharded::Apart;
 
 #[derive(Debug)]
 pub(super) struct Callers {
     /// Whether answers may be read elsewhere.
     matter: bool,
-    /// The hub's own runtime.
+    /// The hub's own runtime, whose calls do not count.
     home: Id,
-    /// Every call from elsewhere writes to it, and to nothing else here.
-    recent: Apart<Mutex<Recent>>,
-    /// Where to read, if not at home.
-    place: watch::Sender<Option<Handle>>,
-}
-
-/// The calls from elsewhere.
-#[derive(Debug, Default)]
-struct Recent {
     last: Option<Id>,
     /// How many came from the same place as the last one.
-    in_a_row: u32,
-    /// Answers are read there.
-    is_settled: bool,
+    in_a_row: usize,
+    /// Where to read, if not at home.
+    place: Option<Handle>,
 }
 
 /// So many calls from one place mean that there is no other. Moving takes less than that many wake-ups.
-const ENOUGH: u32 = 1_000;
+const ENOUGH: usize = 1_000;
 
 // === impl Callers ===
 
 impl Callers {
     /// Made at home.
     pub(super) fn new(matter: bool) -> Self {
-        let (home, place) = (Handle::current().id(), watch::Sender::new(None));
-        Self { matter, home, recent: Apart::default(), place }
+        let home = Handle::current().id();
+        Self { matter, home, last: None, in_a_row: 0, place: None }
     }
 
-    /// Where to read, whenever that changes.
-    pub(super) fn place(&self) -> watch::Receiver<Option<Handle>> {
-        self.place.subscribe()
+    /// Where to read, if not at home.
+    pub(super) fn place(&self) -> Option<&Handle> {
+        self.place.as_ref()
     }
 
-    /// Notes that somebody calls from the runtime that this is called on.
-    pub(super) fn note(&self) {
-        if !self.matter {
+    /// Notes that so many were called from a runtime.
+    pub(super) fn note(&mut self, from: &Handle, calls: usize) {
+        let id = from.id();
+        if !self.matter || id == self.home {
             return;
         }
-        let here = Handle::current();
-        let id = here.id();
-        if id == self.home {
-            return;
+        if self.last != Some(id) {
+            (self.last, self.in_a_row, self.place) = (Some(id), 0, None);
         }
-        let mut recent = self.recent.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if recent.last != Some(id) {
-            let before = std::mem::take(&mut *recent);
-            recent.last = Some(id);
-            if before.is_settled {
-                self.place.send_replace(None);
-            }
-        }
-        recent.in_a_row = recent.in_a_row.saturating_add(1);
-        if recent.in_a_row == ENOUGH {
-            recent.is_settled = true;
-            self.place.send_replace(Some(here));
+        self.in_a_row = self.in_a_row.saturating_add(calls);
+        if self.in_a_row >= ENOUGH && self.place.is_none() {
+            self.place = Some(from.clone());
         }
     }
 }
@@ -89,27 +65,20 @@ mod tests {
     #[test]
     fn answers_are_read_where_all_calls_come_from() {
         let (home, one, other) = (runtime(), runtime(), runtime());
-        let callers = home.block_on(async { Callers::new(true) });
-        let place = callers.place();
-        let read_at = || place.borrow().as_ref().map(Handle::id);
-        let call = |from: &Runtime, times: u32| {
-            let _there = from.enter();
-            (0..times).for_each(|_| callers.note());
+        let mut callers = home.block_on(async { Callers::new(true) });
+        let mut read_at = |from: &Runtime, calls| {
+            callers.note(from.handle(), calls);
+            callers.place().map(Handle::id)
         };
-        call(&home, 2 * ENOUGH);
-        call(&one, ENOUGH - 1);
-        call(&home, 1);
-        assert_eq!(read_at(), None, "not yet");
-        call(&one, 1);
-        assert_eq!(read_at(), Some(one.handle().id()), "calls from home need no place");
-        call(&other, 1);
-        assert_eq!(read_at(), None, "there is another");
+        read_at(&home, 2 * ENOUGH);
+        read_at(&one, ENOUGH - 1);
+        assert_eq!(read_at(&home, 1), None, "not yet");
+        assert_eq!(read_at(&one, 1), Some(one.handle().id()), "calls from home need no place");
+        assert_eq!(read_at(&other, 1), None, "there is another");
         for _ in 0..ENOUGH {
-            call(&one, ENOUGH / 2);
-            call(&other, ENOUGH / 2);
+            assert_eq!(read_at(&one, ENOUGH / 2), None, "there are two");
+            assert_eq!(read_at(&other, ENOUGH / 2), None, "there are two");
         }
-        assert_eq!(read_at(), None, "there are two");
-        call(&other, ENOUGH);
-        assert_eq!(read_at(), Some(other.handle().id()), "the first is gone");
+        assert_eq!(read_at(&other, ENOUGH), Some(other.handle().id()), "the first is gone");
     }
 }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use tokio::io::AsyncReadExt as _;
 use tokio::runtime::Handle;
 
+use super::callers::Callers;
 use super::inlet::Inlet;
 use super::{LineLink, TransportError};
-use crate::connection::{Inbox, Reporter};
+use crate::connection::{Deliveries, Inbox, Reporter};
 use crate::error::SharedError;
 use crate::protocol::{self, parse};
 use crate::tasks::Tasks;
@@ -26,6 +27,9 @@ pub(super) struct Reading {
     pub(super) inbox: Arc<Inbox>,
     pub(super) splitter: LineSplitter,
     pub(super) max_message_bytes: usize,
+    pub(super) callers: Callers,
+    /// What was read at once.
+    pub(super) answers: Deliveries,
 }
 
 /// Reads to the end, and then says what has come to an end and why.
@@ -44,16 +48,15 @@ pub(super) async fn read(reading: Reading, reporter: Reporter, tasks: Tasks) {
 
 impl Reading {
     async fn until_broken(mut self, tasks: &Tasks) -> TransportError {
-        let (home, mut place) = (Handle::current(), self.link.callers.place());
+        let home = Handle::current();
         loop {
-            let there = place.borrow_and_update().clone();
+            let there = self.callers.place().cloned();
             self.inlet = match self.inlet.moved_to(there.as_ref().unwrap_or(&home)) {
                 Ok(inlet) => inlet,
                 Err(error) => return TransportError::Broken(SharedError::new(error)),
             };
-            let mut moves = place.clone();
             let reading = async move {
-                let stopped = self.lines(moves.changed()).await;
+                let stopped = self.until_it_should_move().await;
                 (self, stopped)
             };
             let read = match there {
@@ -62,22 +65,25 @@ impl Reading {
                 Some(there) => tasks.spawn_on(&there, reading).await,
             };
             match read {
-                Ok((reading, Ok(_))) => self = reading,
+                Ok((reading, Ok(()))) => self = reading,
                 Ok((_, Err(broken))) => return broken,
                 Err(gone) => return TransportError::Broken(SharedError::new(gone)),
             }
         }
     }
 
-    /// Takes line after line until something else happens.
-    async fn lines<T>(&mut self, until: impl Future<Output = T>) -> Result<T, TransportError> {
+    /// Takes line after line, as long as this is the place for it.
+    async fn until_it_should_move(&mut self) -> Result<(), TransportError> {
         let link = self.link.clone();
         let mut stopped = pin!(link.stop_reading.cancelled());
         let mut over = pin!(link.over());
-        let mut until = pin!(until);
         let mut step = FIRST_READ;
+        let place = self.callers.place().map(Handle::id);
         loop {
             self.take_lines();
+            if self.callers.place().map(Handle::id) != place {
+                return Ok(());
+            }
             let space = self.splitter.space(step);
             let got = tokio::select! {
                 biased;
@@ -85,7 +91,6 @@ impl Reading {
                 // then the others have their turn.
                 got = self.inlet.read_buf(space) => got,
                 () = &mut stopped => return Err(TransportError::Closed),
-                first = &mut until => return Ok(first),
                 () = &mut over => return Err(TransportError::StreamEnded),
             };
             match got {
@@ -104,7 +109,8 @@ impl Reading {
                 Line::Message(text) => match parse(&text) {
                     Ok(messages) => {
                         for message in messages {
-                            self.inbox.receive(message, &Link::Lines(self.link.clone()), None);
+                            let link = Link::Lines(self.link.clone());
+                            self.inbox.receive_among(message, &link, &mut self.answers);
                         }
                     }
                     Err(error) => self.inbox.count_garbage(&error),
@@ -118,5 +124,6 @@ impl Reading {
                 }
             }
         }
+        self.inbox.deliver(&mut self.answers, |from, calls| self.callers.note(from, calls));
     }
 }
