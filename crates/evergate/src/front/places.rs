@@ -1,9 +1,17 @@
 //! Room for connections, and which thread takes the next.
 
+#[cfg(target_os = "linux")]
+mod processors;
+#[cfg(not(target_os = "linux"))]
+#[path = "places/processors_elsewhere.rs"]
+mod processors;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+use self::processors::Processors;
 
 /// Connections at once; further ones wait to be accepted.
 const MAX_CONNECTIONS: usize = 16_384;
@@ -19,6 +27,7 @@ pub(crate) struct Places {
     /// A thread has one more, or less.
     changed: Notify,
     order: Order,
+    processors: Processors,
 }
 
 /// Who takes a connection.
@@ -53,6 +62,7 @@ impl Places {
             open: (0..threads).map(|_| AtomicUsize::new(0)).collect(),
             changed: Notify::new(),
             order,
+            processors: Processors::new(threads),
         })
     }
 
@@ -83,6 +93,16 @@ impl Share {
         Self { places: Places::new(1, Order::Any), thread: 0 }
     }
 
+    /// Says that the thread it is called on is the one that takes this share.
+    pub(crate) fn is_taken_here(&self) {
+        self.places.processors.introduce(self.thread);
+    }
+
+    /// Whether its thread only helps out.
+    fn helps_out(&self) -> bool {
+        self.places.order == Order::Crowds && self.thread > 0
+    }
+
     /// Waits until there is room.
     pub(super) async fn room(&self) -> Option<OwnedSemaphorePermit> {
         // It is never closed.
@@ -101,7 +121,10 @@ impl Share {
     }
 
     pub(super) fn place(&self, room: Option<OwnedSemaphorePermit>) -> Place {
-        self.places.open[self.thread].fetch_add(1, Ordering::Relaxed);
+        let before = self.places.open[self.thread].fetch_add(1, Ordering::Relaxed);
+        if before == 0 && self.helps_out() {
+            self.places.processors.part();
+        }
         self.places.changed.notify_waiters();
         Place { share: self.clone(), _room: room }
     }
@@ -110,7 +133,10 @@ impl Share {
 impl Drop for Place {
     fn drop(&mut self) {
         let Share { places, thread } = &self.share;
-        places.open[*thread].fetch_sub(1, Ordering::Relaxed);
+        let before = places.open[*thread].fetch_sub(1, Ordering::Relaxed);
+        if before == 1 && self.share.helps_out() {
+            places.processors.reunite();
+        }
         places.changed.notify_waiters();
     }
 }

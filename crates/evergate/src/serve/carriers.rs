@@ -43,6 +43,7 @@ impl Carriers {
             let end = carriers.end.clone();
             let runtime = Builder::new_current_thread().enable_all().build()?;
             std::thread::Builder::new().name(format!("calls-{number}")).spawn(move || {
+                share.is_taken_here();
                 runtime.block_on(async move {
                     let (front, tasks, door) = serving;
                     match tokio::net::TcpListener::from_std(listener) {
