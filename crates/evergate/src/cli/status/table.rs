@@ -101,9 +101,10 @@ fn summary(snapshot: &Snapshot, style: Style) -> String {
         (0, on) => format!("all {on} servers are well"),
         (troubled, on) => format!("{troubled} of {on} servers in trouble"),
     };
-    let clients = count(gateway.sessions, "client");
+    // Clients of 2026-07-28 have none: to count those with one and call them all would be wrong.
+    let sessions = count(gateway.sessions, "session");
     let calls = count(gateway.calls_in_flight, "call");
-    let rest = format!(": {what} · {calls} in flight, {} held · {clients}", gateway.calls_held);
+    let rest = format!(": {what} · {calls} in flight, {} held · {sessions}", gateway.calls_held);
     let rest = match style.width {
         Some(width) => shorten(&rest, width.saturating_sub(word.len())),
         None => rest,
