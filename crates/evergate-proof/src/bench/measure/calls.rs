@@ -25,12 +25,13 @@ pub(super) async fn run(measure: Measure, bench: &Bench, results: &mut Results) 
         _ => plain.servers(1),
     };
     let mut contestants = start(bench, measure.name(), results, upstreams).await;
+    let at_once: &[usize] = if bench.short { &[1, 64] } else { &CALLERS };
     for bytes in SIZES {
         // How fast it is says nothing about other sizes.
         for contestant in &mut contestants {
             contestant.rate = 0.0;
         }
-        for callers in callers(measure, bytes, bench.short) {
+        for &callers in at_once {
             let case = Case { measure: measure.name(), name: case(bytes, callers), callers };
             compare(bench, results, &case, &mut contestants, |contestant| {
                 vec![contestant.call(NAME, bytes)]
@@ -39,17 +40,6 @@ pub(super) async fn run(measure: Measure, bench: &Bench, results: &mut Results) 
         }
     }
     Ok(())
-}
-
-/// All of them where it matters most, the extremes elsewhere.
-fn callers(measure: Measure, bytes: usize, short: bool) -> Vec<usize> {
-    if short {
-        vec![1, 64]
-    } else if measure == Measure::Json || bytes == SIZES[0] {
-        CALLERS.to_vec()
-    } else {
-        vec![1, 64]
-    }
 }
 
 /// The name of a case.
