@@ -12,6 +12,8 @@ use std::time::Duration;
 use tokio::runtime::{Handle, Id};
 use tokio::time::{Instant, Sleep};
 
+use crate::moment;
+
 thread_local! {
     static IDLE: RefCell<Idle> = const { RefCell::new(Idle { home: None, sleeps: Vec::new() }) };
 }
@@ -40,7 +42,7 @@ pub struct Alarm {
 impl Alarm {
     /// Set for so long from now.
     pub fn after(time: Duration) -> Self {
-        Self::at(Instant::now() + time)
+        Self::at(moment::now() + time)
     }
 
     /// Set for that time.

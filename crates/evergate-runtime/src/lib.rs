@@ -42,6 +42,7 @@ pub mod fuzzing;
 mod handlers;
 mod hub;
 mod lifecycle;
+pub mod moment;
 mod observe;
 mod own;
 mod protocol;

@@ -8,7 +8,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use http::HeaderMap;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::calling::Calling;
@@ -17,6 +16,7 @@ use super::{Call, Reply, Report, Request};
 use crate::connection::{CallTrack, Company, Progress};
 use crate::error::CallError;
 use crate::handlers::Handlers;
+use crate::moment;
 use crate::observe::Notification;
 use crate::own::Own;
 use crate::protocol::{RawJson, method};
@@ -212,7 +212,7 @@ impl CallBuilder {
         let timeout = self.timeout.or(deadline).unwrap_or(settings.timeout);
         let timeout = timeout.min(deadline.unwrap_or(LONGEST));
         let clock = CallClock {
-            started: Instant::now(),
+            started: moment::now(),
             timeout,
             max_timeout: deadline.unwrap_or_else(|| {
                 self.max_timeout.unwrap_or(settings.max_timeout).min(LONGEST).max(timeout)

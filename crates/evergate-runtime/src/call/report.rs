@@ -5,6 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::lifecycle::Generation;
+use crate::moment;
 
 /// How a call went, apart from its result.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -67,12 +68,12 @@ impl Report {
 
 impl<'a> Adding<'a> {
     fn to(to: &'a mut Duration) -> Self {
-        Self { to, since: Instant::now() }
+        Self { to, since: moment::now() }
     }
 }
 
 impl Drop for Adding<'_> {
     fn drop(&mut self) {
-        *self.to += self.since.elapsed();
+        *self.to += moment::now().saturating_duration_since(self.since);
     }
 }

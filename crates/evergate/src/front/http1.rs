@@ -20,6 +20,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use evergate_runtime::moment;
 use http::StatusCode;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout};
@@ -168,7 +169,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Connection<'_, R, W> {
                 until = None;
             }
             let patience = if may_be_idle { IDLE_FOR } else { HEAD_WITHIN };
-            let mut until = *until.get_or_insert_with(|| Instant::now() + patience);
+            let mut until = *until.get_or_insert_with(|| moment::now() + patience);
             if let Some(since) = self.stop.look(context) {
                 until = until.min(since + LAST_ANSWERS);
             }

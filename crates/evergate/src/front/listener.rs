@@ -1,9 +1,11 @@
 //! Accepts connections and serves each until it, or the process, ends.
 
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use evergate_runtime::moment;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
@@ -92,7 +94,8 @@ async fn attend(stream: TcpStream, face: Face, front: Arc<Front>, stop: Cancella
     let _ = stream.set_nodelay(true);
     let (reader, writer) = stream.into_split();
     let answer = |request| front.answer(face, request);
-    if let Err(error) = http1::serve(reader, writer, answer, &stop).await {
+    let serving = pin!(http1::serve(reader, writer, answer, &stop));
+    if let Err(error) = moment::by_moment(serving).await {
         tracing::debug!(%error, "a connection ended badly");
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use evergate_runtime::{Own, PerThread};
+use evergate_runtime::{Own, PerThread, moment};
 use tokio::time::Instant;
 
 use super::keys::Caller;
@@ -145,7 +145,7 @@ impl Sessions {
         };
         let known = self.by_id_here.find(id, look);
         if let Some(session) = known {
-            let now = Instant::now();
+            let now = moment::now();
             if !session.is_of(caller, server) || now > session.until {
                 return Err(Refusal::UnknownSession);
             }

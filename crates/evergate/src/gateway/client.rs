@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use evergate_runtime::{
-    Apart, Ending, Handlers, Own, RawJson, RpcError, ServerRequest, Sharded, wire,
+    Apart, Ending, Handlers, Own, RawJson, RpcError, ServerRequest, Sharded, moment, wire,
 };
 use http::HeaderMap;
 use serde::Deserialize;
@@ -578,7 +578,7 @@ impl Asked {
 
 impl Drop for CallGuard {
     fn drop(&mut self) {
-        self.client.touch(Instant::now());
+        self.client.touch(moment::now());
         let mut state = self.client.state();
         let ended = state.calls.remove(&self.id);
         let asked = !state.asked.is_empty();

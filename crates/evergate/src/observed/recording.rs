@@ -4,7 +4,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use evergate_runtime::{CallError, CallFailure, Generation, Own, PerThread, RawJson, Report};
+use evergate_runtime::{
+    CallError, CallFailure, Generation, Own, PerThread, RawJson, Report, moment,
+};
 use tokio::time::Instant;
 
 use super::brief::shortened;
@@ -59,7 +61,7 @@ impl Recording {
             observed: observed.own().clone(),
             beginning: Some(beginning),
             at: SystemTime::now(),
-            started: Instant::now(),
+            started: moment::now(),
             report: Report::default(),
             result_bytes: 0,
             streaming_since: None,
@@ -69,7 +71,7 @@ impl Recording {
 
     /// How long it has taken so far.
     pub(crate) fn duration(&self) -> Duration {
-        self.started.elapsed()
+        moment::now().saturating_duration_since(self.started)
     }
 
     /// From now on it is its server and its caller that take their time.
@@ -119,7 +121,7 @@ impl Recording {
             tool: call.tool,
             outcome,
             error,
-            duration: self.started.elapsed(),
+            duration: self.duration(),
             waited,
             upstream: upstream + streaming,
             generation,

@@ -8,6 +8,7 @@ use tokio::runtime::{Handle, Id};
 use tokio::time::Instant;
 
 use super::client::HttpConnection;
+use crate::moment;
 use crate::sharded::{Apart, SHARDS};
 
 /// A rack for each of the first runtimes that come, which many calls on as many threads need not reach for at once; the
@@ -46,7 +47,7 @@ const MAX_IDLE: usize = 256;
 impl Pool {
     /// A connection that was open a moment ago, and where to put it, or a new one, afterwards.
     pub(super) fn take(&self) -> (Option<Box<HttpConnection>>, Arc<Rack>) {
-        let (here, now) = (Handle::current().id(), Instant::now());
+        let (here, now) = (Handle::current().id(), moment::now());
         self.look_after(now);
         let rack = self.rack(here);
         (rack.take(here, now), rack)
@@ -64,7 +65,7 @@ impl Pool {
 
     /// Closes what is too old on racks that nobody uses any more, once a second at most.
     fn look_after(&self, now: Instant) {
-        let seconds = (now - self.made).as_secs();
+        let seconds = now.saturating_duration_since(self.made).as_secs();
         let looked = self.looked.load(Ordering::Relaxed);
         let is_first =
             || self.looked.compare_exchange(looked, seconds, Ordering::Relaxed, Ordering::Relaxed);
@@ -104,7 +105,7 @@ impl Rack {
 
     /// To be used again within `kept`.
     pub(super) fn put(&self, connection: Box<HttpConnection>, kept: Duration) {
-        let now = Instant::now();
+        let now = moment::now();
         let found = Idle { home: connection.home, connection, since: now, kept };
         let mut idle = self.idle();
         let surplus = (idle.len() + 1).saturating_sub(MAX_IDLE);

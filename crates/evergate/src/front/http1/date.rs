@@ -2,25 +2,28 @@
 
 use std::cell::RefCell;
 use std::io::Write as _;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use evergate_runtime::moment;
 use httpdate::HttpDate;
+use tokio::time::Instant;
 
 thread_local! {
-    /// The second it is for, and its text.
-    static NOW: RefCell<(u64, Vec<u8>)> = const { RefCell::new((0, Vec::new())) };
+    /// Until when it is right, and its text.
+    static NOW: RefCell<(Option<Instant>, Vec<u8>)> = const { RefCell::new((None, Vec::new())) };
 }
 
 /// Adds the time as a header. It is put into words once a second.
 pub(super) fn extend(text: &mut Vec<u8>) {
-    let now = SystemTime::now();
-    let second = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    NOW.with_borrow_mut(|(written_at, written)| {
-        if *written_at != second || written.is_empty() {
+    let now = moment::now();
+    NOW.with_borrow_mut(|(until, written)| {
+        if until.is_none_or(|until| until <= now) {
+            let date = SystemTime::now();
             written.clear();
             // Into memory: it cannot fail.
-            let _ = write!(written, "date: {}\r\n", HttpDate::from(now));
-            *written_at = second;
+            let _ = write!(written, "date: {}\r\n", HttpDate::from(date));
+            let begun = date.duration_since(UNIX_EPOCH).unwrap_or_default().subsec_nanos();
+            *until = Some(now + Duration::from_secs(1) - Duration::from_nanos(begun.into()));
         }
         text.extend_from_slice(written);
     });
