@@ -91,6 +91,17 @@ impl Client {
             .map_err(|_| anyhow::anyhow!("no answer for {} s", STUCK.as_secs()))?
     }
 
+    /// Opens a connection for each caller, by a call on it, after closing those that there are. Which process or thread of a
+    /// product gets which connection is a matter of luck, and decides how fast it is.
+    pub async fn reconnect(&mut self, questions: &[Question], callers: usize) -> Result<()> {
+        // A program that was started for this client has only one.
+        if let Self::Http(client) = self {
+            client.hang_up();
+            self.run(questions, callers, Duration::ZERO).await?;
+        }
+        Ok(())
+    }
+
     /// Asks once.
     pub async fn ask(&mut self, question: &Question) -> Result<()> {
         self.run(std::slice::from_ref(question), 1, Duration::ZERO).await.map(drop)

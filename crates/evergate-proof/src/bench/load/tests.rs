@@ -29,6 +29,7 @@ async fn many_callers_get_answers_of_every_size_in_every_form() {
         for bytes in [0, 100, 10 * 1024, 1024 * 1024] {
             let question = [Question::call("echo", bytes)];
             for callers in [1, 16] {
+                client.reconnect(&question, callers).await.unwrap();
                 let sample =
                     client.run(&question, callers, Duration::from_millis(10)).await.unwrap();
                 assert!(sample.calls >= callers);

@@ -87,7 +87,7 @@ pub(super) async fn compare(
     tell(case, results);
 }
 
-/// The sample, and the processor time it took.
+/// The sample, and the processor time it took. On new connections: nobody has good or bad luck with them for all rounds.
 pub(super) async fn measure(
     contestant: &mut Contestant,
     questions: &[Question],
@@ -103,6 +103,7 @@ pub(super) async fn measure(
         "too slow: about {:.1} calls/s",
         contestant.rate
     );
+    contestant.client.reconnect(questions, callers).await?;
     let before = contestant.cpu_seconds();
     let sample = contestant.client.run(questions, callers, slice).await?;
     contestant.rate = sample.rate();
