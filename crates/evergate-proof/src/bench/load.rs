@@ -92,7 +92,7 @@ impl Client {
     }
 
     /// Opens a connection for each caller, by a call on it, after closing those that there are. Which process or thread of a
-    /// product gets which connection is a matter of luck, and decides how fast it is.
+    /// product gets which connection is a matter of luck, and may decide how fast it is.
     pub async fn reconnect(&mut self, questions: &[Question], callers: usize) -> Result<()> {
         // A program that was started for this client has only one.
         if let Self::Http(client) = self {
